@@ -1,0 +1,42 @@
+# The two commands: `make demo` and `make test`. Both need only Python >= 3.11 and a package index.
+# Only what a step needs is made again: a change of the lock or of the sources remakes what hangs on it.
+
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml README.md
+
+.PHONY: demo test check lock clean
+
+demo: $(VENV)/.installed
+	$(VENV)/bin/lamina demo
+
+test: $(VENV)/.installed check
+	$(PY) -m pytest --cov --cov-report=term
+	scripts/test-newest-python "$(PYTHON)"
+
+check: $(VENV)/.installed
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/ruff format --check
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports --no-cache
+
+# What is tested is what is shipped: the built wheel is installed, not the source tree.
+$(VENV)/.installed: $(VENV)/.locked $(SOURCES)
+	$(PY) -m pip install --quiet --no-deps --force-reinstall --no-build-isolation .
+	touch $@
+
+$(VENV)/.locked: requirements.lock
+	$(PYTHON) -c 'import sys; sys.exit("Lamina needs Python >= 3.11, this is " + sys.version) if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv --clear $(VENV)
+	$(PY) -m pip install --quiet --upgrade 'pip>=25'
+	$(PY) -m pip install --quiet --require-hashes --requirement requirements.lock
+	touch $@
+
+# Made on Python 3.11, so that every supported version can install it.
+lock:
+	$(PY) -m piptools compile --quiet --generate-hashes --strip-extras --allow-unsafe --no-header --no-annotate \
+		--no-emit-index-url --no-emit-find-links --all-build-deps --group dev --output-file requirements.lock pyproject.toml
+
+clean:
+	rm -rf .venv .venv-newest dist

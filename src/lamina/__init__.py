@@ -1,0 +1,1 @@
+"""Memory and computed context for LLM agents."""

@@ -1,0 +1,1 @@
+"""What several adapters share: never a backend of its own."""

@@ -1,0 +1,1 @@
+"""What the words mean: pure values, no I/O."""

@@ -1,0 +1,243 @@
+"""How text becomes words to search by: one rule for every backend, for stored texts and queries alike.
+
+* Unicode NFKC and case folding (SARA AM, which NFKC would take apart, is kept whole). Marks fall
+  away on Latin and Greek letters only (`é` → `e`); in Thai, Devanagari, Arabic and others they are
+  letters' parts and stay. Arabic and Persian variants of kaf, yeh, heh and alef become one each;
+  tatweel, vowel signs of Arabic and Hebrew, and invisible format characters are dropped.
+* Words are runs of letters, marks and digits; every other character separates. A run breaks where
+  it passes from a script with spaces to one without. An emoji or another symbol is a word.
+* Scripts written without spaces (Chinese, Japanese, Thai, Lao, Khmer, Burmese), and Korean, whose
+  particles are glued on, are cut into characters (for the Indic ones, base with marks) and pairs of
+  neighbours, so that words of one or two characters are found inside any run.
+* The English stem (Snowball) takes the place of a word where the text is English. A query carries
+  both forms of each word, so it meets stemmed and unstemmed texts.
+
+Words that come out hold no ASCII but `a-z0-9`, so a backend's tokenizer need only split at spaces.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from math import log
+from typing import Final
+
+import snowballstemmer
+
+__all__ = ["ANALYZER_VERSION", "MAX_QUERY_TERMS", "Term", "index_terms", "query_terms", "similarity", "term_weights"]
+
+ANALYZER_VERSION: Final = 1
+"""Grows when the same text gives other terms; an index made by another version must be rebuilt."""
+
+MAX_QUERY_TERMS: Final = 32
+MIN_DOCUMENTS_FOR_WEIGHTS: Final = 50
+"""Below this many documents rarity says nothing, so all terms weigh the same."""
+
+_SARA_AM: Final = ("\u0e33", "\u0eb3")
+_KEEP: Final = {ord(_SARA_AM[0]): "\ue0f0", ord(_SARA_AM[1]): "\ue0f1"}
+_RESTORE: Final = {0xE0F0: _SARA_AM[0], 0xE0F1: _SARA_AM[1]}
+_FOLD: Final = str.maketrans(
+    {
+        "đ": "d", "ð": "d", "ø": "o", "ł": "l", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "ħ": "h", "ŧ": "t",
+        "ك": "ک", "ي": "ی", "ى": "ی", "ة": "ه", "أ": "ا", "إ": "ا", "آ": "ا", "ٱ": "ا", "ؤ": "و", "ئ": "ی",
+        "ـ": None,
+    }
+)  # fmt: skip
+_DROPPED_MARKS: Final = re.compile(
+    "[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670]"
+)
+_ASCII_WORD: Final = re.compile("[a-z0-9]+")
+_ASCII_LETTERS: Final = re.compile("[a-z]+")
+_UNSPACED: Final = (
+    (0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1100, 0x11FF), (0x1780, 0x17FF), (0x3005, 0x3007), (0x3040, 0x30FF),
+    (0x3130, 0x318F), (0x31F0, 0x31FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xAC00, 0xD7FF), (0xF900, 0xFAFF),
+    (0x20000, 0x323AF),
+)  # fmt: skip
+# A vowel that is written after its consonant but belongs to it, though Unicode calls it a letter.
+_JOINING: Final = frozenset(_SARA_AM)
+
+_ENGLISH: Final = frozenset(
+    (
+        "a about all am an and any are as at be been but by can could did do does for from had has have he her "
+        "him his how i if in into is it its just me my no not of on or our out she should so some than that the "
+        "their them then there they this to up was we were what when where which who why will with would you "
+        "your"
+    ).split()
+)
+# Written as `_fold` leaves them.
+_OTHER_LATIN: Final = frozenset(
+    (
+        "der die das und ist nicht ein eine mit fur auf den dem von zu im ich sie es wir auch wie war sich bei "
+        "le la les des et est un une dans pour que qui pas sur avec je vous nous il elle au du ce el los las y "
+        "en por con para es una se no lo como mas pero su al del il lo gli di che e per non con sono una della i "
+        "ho ma o os as e do da em um uma nao por com para se na no de het een en van ik je niet met op te dat "
+        "voor zijn och att det som ar pa jag inte med till av ve bir bu da icin ile cok ben"
+    ).split()
+) - frozenset({"a", "i", "no", "do", "as", "me", "in", "so", "he", "am"})
+_STOP_WORDS: Final = _ENGLISH | frozenset(
+    (
+        "s t d m ll re ve don doesn didn isn wasn won tell say said please also been being because does over "
+        "such these those very"
+    ).split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One word of a query: the forms that a text may hold it in. The first is the word itself."""
+
+    forms: tuple[str, ...]
+
+
+def index_terms(text: str) -> list[str]:
+    """The terms of a stored text, in the order of the text, repeats included."""
+    words = list(_words(text))
+    if _is_english(words):
+        words = [_stem(word) if _ASCII_LETTERS.fullmatch(word) else word for word in words]
+    return words
+
+
+def query_terms(text: str) -> list[Term]:
+    """The distinct terms of a query, without stop words unless there is nothing else; at most 32."""
+    distinct = dict.fromkeys(_words(text, lone_characters=False))
+    telling = [word for word in distinct if word not in _STOP_WORDS] or list(distinct)
+    return [_term(word) for word in telling[:MAX_QUERY_TERMS]]
+
+
+def term_weights(terms: Iterable[Term], documents: int, frequencies: Mapping[str, int]) -> list[float]:
+    """The weight of each term: its inverse document frequency, or 1 where documents are few.
+
+    BM25's form, ln(1 + (N - n + 0.5) / (n + 0.5)) (Robertson and Zaragoza 2009); a term's n is the
+    greatest among its forms.
+    """
+    weights = []
+    for term in terms:
+        if documents < MIN_DOCUMENTS_FOR_WEIGHTS:
+            weights.append(1.0)
+            continue
+        count = min(max(frequencies.get(form, 0) for form in term.forms), documents)
+        weights.append(log(1 + (documents - count + 0.5) / (count + 0.5)))
+    return weights
+
+
+def similarity(terms: Collection[Term], weights: Collection[float], document: Collection[str]) -> float:
+    """The weighted share, in [0, 1], of the query's terms that stand in the document's terms."""
+    total = sum(weights)
+    if total == 0:
+        return 0.0
+    found = (weight for term, weight in zip(terms, weights, strict=True) if any(f in document for f in term.forms))
+    return sum(found) / total
+
+
+def _term(word: str) -> Term:
+    stem = _stem(word) if _ASCII_LETTERS.fullmatch(word) else word
+    return Term((word,) if stem == word else (word, stem))
+
+
+def _words(text: str, *, lone_characters: bool = True) -> Iterator[str]:
+    """Words; runs of unspaced scripts as pairs of characters, and the characters too unless told not to."""
+    folded = text.lower() if text.isascii() else _fold(text)
+    if folded.isascii():
+        yield from _ASCII_WORD.findall(folded)
+        return
+    for run in _runs(folded):
+        if not _is_unspaced(run[0]):
+            yield run
+            continue
+        characters = _clusters(run)
+        if lone_characters or len(characters) == 1:
+            yield from characters
+        yield from (first + second for first, second in pairwise(characters))
+
+
+def _fold(text: str) -> str:
+    text = unicodedata.normalize("NFKC", text.translate(_KEEP)).translate(_RESTORE)
+    text = unicodedata.normalize("NFKC", text.casefold().translate(_KEEP)).translate(_RESTORE)
+    text = _DROPPED_MARKS.sub("", text).translate(_FOLD)
+    return "".join(map(_without_marks, text))
+
+
+@lru_cache(maxsize=8192)
+def _without_marks(character: str) -> str:
+    """The character without its marks if it is Latin or Greek, nothing if it is invisible."""
+    if character.isascii():
+        return character
+    if (
+        unicodedata.category(character) == "Cf"
+        or "\u0300" <= character <= "\u036f"
+        or "\ufe00" <= character <= "\ufe0f"
+    ):
+        return ""
+    if unicodedata.name(character, "").startswith(("LATIN ", "GREEK ")):
+        return "".join(c for c in unicodedata.normalize("NFD", character) if not unicodedata.combining(c))
+    return "е" if character == "ё" else character
+
+
+@lru_cache(maxsize=8192)
+def _kind(character: str) -> str:
+    """What a character is for splitting: w(ord), u(nspaced), m(ark), s(ymbol) or a separator (empty)."""
+    category = unicodedata.category(character)
+    if _is_unspaced(character):
+        return "u" if category[0] in "LMN" else ""
+    if category[0] in "LN":
+        return "w"
+    if category[0] == "M":
+        return "m"
+    return "s" if category in {"So", "Sk"} and not character.isascii() else ""
+
+
+def _runs(text: str) -> Iterator[str]:
+    """Maximal runs of one kind; a mark goes with what stands before it; a symbol stands alone."""
+    run, run_kind = "", ""
+    for character in text:
+        kind = _kind(character)
+        if kind == "m":
+            if run:
+                run += character
+            continue
+        if kind and kind == run_kind != "s":
+            run += character
+            continue
+        if run:
+            yield run
+        run, run_kind = (character, kind) if kind else ("", "")
+    if run:
+        yield run
+
+
+def _clusters(run: str) -> list[str]:
+    clusters: list[str] = []
+    for character in run:
+        if clusters and (character in _JOINING or unicodedata.category(character)[0] == "M"):
+            clusters[-1] += character
+        else:
+            clusters.append(character)
+    return clusters
+
+
+@lru_cache(maxsize=8192)
+def _is_unspaced(character: str) -> bool:
+    code = ord(character)
+    return any(first <= code <= last for first, last in _UNSPACED)
+
+
+def _is_english(words: Collection[str]) -> bool:
+    """Whether function words say so; without any, whether all letters are plain ones."""
+    english = sum(word in _ENGLISH for word in words)
+    other = sum(word in _OTHER_LATIN for word in words)
+    if english or other:
+        return english >= other
+    return all(word.isascii() for word in words)
+
+
+_stemmer = snowballstemmer.stemmer("english")
+
+
+@lru_cache(maxsize=65536)
+def _stem(word: str) -> str:
+    stem: str = _stemmer.stemWord(word)
+    return stem

@@ -1,0 +1,164 @@
+"""What a recall returns, and how it explains itself."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Generic, TypeVar
+
+from lamina.domain.memory import MemoryEntry
+
+__all__ = [
+    "Degraded",
+    "DroppedHit",
+    "HitExplanation",
+    "Leg",
+    "LegHit",
+    "Reason",
+    "RecallExplanation",
+    "RecallResult",
+    "Results",
+    "ScoreBreakdown",
+    "SearchMode",
+    "Source",
+]
+
+T = TypeVar("T")
+
+
+class SearchMode(StrEnum):
+    """Which legs of the search run."""
+
+    HYBRID = "hybrid"
+    VECTOR = "vector"
+    TEXT = "text"
+
+
+class Leg(StrEnum):
+    """One way of searching."""
+
+    VECTOR = "vector"
+    TEXT = "text"
+
+
+class Source(StrEnum):
+    """Which legs found a result."""
+
+    VECTOR = "vector"
+    TEXT = "text"
+    BOTH = "both"
+
+
+class Reason(StrEnum):
+    """Why a leg that was asked for did not answer, or answered only in part."""
+
+    NO_EMBEDDER = "no_embedder"
+    EMBEDDER_FAILED = "embedder_failed"
+    OTHER_MODEL = "other_model"
+    """The store's vectors come from another model; `reembed` mends it."""
+    NO_VECTORS = "no_vectors"
+    """Nothing in the scope has a vector."""
+    NOT_NATIVE = "not_native"
+    """The backend has no such search; the engine's bounded scan answered in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Degraded:
+    """A leg that is missing or weaker than asked for, and why."""
+
+    leg: Leg
+    reason: Reason
+    detail: str = ""
+
+
+@dataclass(slots=True)
+class ScoreBreakdown:
+    """The unweighted components of a score, each in [0, 1].
+
+    `vector` and `text` are the legs' own similarities behind `similarity`: None where that leg
+    has nothing to say about the entry.
+    """
+
+    similarity: float
+    recency: float
+    frequency: float
+    relevance: float
+    vector: float | None = None
+    text: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LegHit:
+    """Where a leg placed an entry: its rank, counting from 1, and its similarity."""
+
+    rank: int
+    similarity: float
+    native: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HitExplanation:
+    """Why a result has its score: its place in each leg, and each component times its weight."""
+
+    vector: LegHit | None
+    text: LegHit | None
+    contributions: dict[str, float]
+
+
+@dataclass(slots=True)
+class RecallResult:
+    """One recalled memory. Treat it as a value: change a copy, made with `replace`."""
+
+    entry: MemoryEntry
+    score: float
+    score_breakdown: ScoreBreakdown
+    source: Source
+    explanation: HitExplanation | None = None
+
+    def replace(self, **changes: Any) -> RecallResult:
+        """A copy with these fields changed."""
+        return dataclasses.replace(self, **changes)
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedHit:
+    """A candidate that is not among the results, its score, and why.
+
+    `why` is `min_score`, `hook`, `overridden` (a higher layer says the same) or `limit`.
+    """
+
+    id: str
+    score: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecallExplanation:
+    """What a recall did: how many each leg found, what was dropped, and the terms searched for."""
+
+    mode: SearchMode
+    candidates: dict[Leg, int]
+    dropped: list[DroppedHit]
+    terms: list[str]
+    weights: dict[str, float]
+
+
+class Results(list[T], Generic[T]):
+    """A list of results that also says how it came about.
+
+    `degraded` is empty if every leg that was asked for answered natively; an empty list with an
+    empty `degraded` truly means that nothing was found.
+    """
+
+    def __init__(
+        self,
+        items: Iterable[T] = (),
+        *,
+        degraded: tuple[Degraded, ...] = (),
+        explanation: RecallExplanation | None = None,
+    ) -> None:
+        super().__init__(items)
+        self.degraded = degraded
+        self.explanation = explanation

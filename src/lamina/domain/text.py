@@ -1,0 +1,57 @@
+"""The one rule for text, the same on every backend.
+
+Stored text is what UTF-8 can carry and every backend accepts: no lone surrogate, no NUL.
+`clean` makes it so (each such character becomes U+FFFD, a surrogate pair becomes its character);
+the engine cleans content, tags and metadata before anything else sees them. Names that identify
+(tenant, owner, namespace, ids) are never altered: `check_name` refuses them instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+
+from lamina.errors import InvalidInput, InvalidType
+
+__all__ = ["check_name", "clean", "content_digest", "is_clean"]
+
+MAX_NAME_CHARS = 512
+
+_UNCLEAN = re.compile("[\x00\ud800-\udfff]")
+_WHITESPACE = re.compile(r"\s+")
+
+
+def is_clean(text: str) -> bool:
+    """Whether the text holds neither a NUL nor a surrogate."""
+    return _UNCLEAN.search(text) is None
+
+
+def clean(text: str) -> str:
+    """The text with surrogate pairs joined, and lone surrogates and NUL replaced by U+FFFD."""
+    if is_clean(text):
+        return text
+    joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return joined.replace("\x00", "\ufffd")
+
+
+def check_name(field: str, name: object) -> str:
+    """The name, if it can identify something: text of 1 to 512 characters, not blank, clean."""
+    if not isinstance(name, str):
+        raise InvalidType(field, f"must be text, not {type(name).__name__}", f"Give {field} as a str.")
+    if not name.strip():
+        raise InvalidInput(field, "is blank", f"Give a {field} with at least one visible character.")
+    if len(name) > MAX_NAME_CHARS:
+        raise InvalidInput(field, f"has {len(name)} characters", f"Use at most {MAX_NAME_CHARS}.")
+    if not is_clean(name):
+        raise InvalidInput(field, "holds a NUL or a lone surrogate", "Names are never altered: remove it.")
+    return name
+
+
+def content_digest(content: str) -> str:
+    """SHA-256, in hex, of the content as it counts for "the same memory".
+
+    That is: Unicode NFC, trimmed, runs of white space made one space; case counts.
+    """
+    normal = _WHITESPACE.sub(" ", unicodedata.normalize("NFC", content)).strip()
+    return hashlib.sha256(normal.encode()).hexdigest()

@@ -1,0 +1,192 @@
+"""What can be stored, checked before anything is written.
+
+`check_entry` is the rule of the storage port: every adapter calls it first in `store`, so that
+an entry that one backend takes is taken, and comes back the same, on every other.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final
+
+from lamina.domain.filters import INT64
+from lamina.domain.memory import Layer, MemoryEntry, Trust, Vector
+from lamina.domain.text import check_name, clean, is_clean
+from lamina.errors import InvalidInput, InvalidType
+
+__all__ = [
+    "MAX_CONTENT_BYTES",
+    "MAX_METADATA_BYTES",
+    "MAX_METADATA_DEPTH",
+    "MAX_TAGS",
+    "check_entry",
+    "check_instant",
+    "check_metadata",
+    "check_ttl",
+    "check_unit_interval",
+    "check_vector",
+    "clean_metadata",
+]
+
+MAX_CONTENT_BYTES: Final = 4 * 1024 * 1024
+MAX_METADATA_BYTES: Final = 256 * 1024
+MAX_METADATA_DEPTH: Final = 32
+MAX_TAGS: Final = 256
+
+_REMEDY = "Use text, whole numbers of 64 bits, finite numbers, bool, None, lists and dicts with text keys."
+
+
+def check_entry(entry: MemoryEntry) -> None:
+    """Refuse an entry that could not be stored, or would come back changed.
+
+    Raises:
+        InvalidInput: a field has a value that cannot be stored.
+        InvalidType: a field has a type that cannot be stored.
+    """
+    for name in ("id", "tenant", "owner", "namespace"):
+        check_name(name, getattr(entry, name))
+    _check_content(entry.content)
+    _check_tags(entry.tags)
+    check_metadata(entry.metadata)
+    for name in ("relevance", "base_relevance", "confidence"):
+        check_unit_interval(name, getattr(entry, name))
+    _check_kind("layer", entry.layer, Layer)
+    _check_kind("trust", entry.trust, Trust)
+    check_ttl(entry.ttl)
+    for name in ("created_at", "updated_at"):
+        check_instant(name, getattr(entry, name))
+    for name in ("expires_at", "last_accessed_at", "occurred_at", "valid_until"):
+        if getattr(entry, name) is not None:
+            check_instant(name, getattr(entry, name))
+    if entry.embedding is not None:
+        check_vector(entry.embedding)
+    for name in ("superseded_by", "source"):
+        _check_text(name, getattr(entry, name))
+    for each in entry.derived_from:
+        check_name("derived_from", each)
+
+
+def check_unit_interval(field: str, value: object) -> float:
+    """The number, if it lies in [0, 1]; a bool or NaN does not."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidType(field, f"must be a number, not {type(value).__name__}", "Give a number from 0 to 1.")
+    if not 0 <= value <= 1:  # NaN fails this too
+        raise InvalidInput(field, f"must be from 0 to 1, not {value}", "Give a number in that range.")
+    return float(value)
+
+
+def check_ttl(ttl: object) -> float | None:
+    """A time to live in seconds: `None`, a positive number, or a positive `timedelta`."""
+    if ttl is None:
+        return None
+    seconds = ttl.total_seconds() if isinstance(ttl, timedelta) else ttl
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        remedy = "Give seconds, a timedelta, or None for never."
+        raise InvalidType("ttl", f"must be seconds, not {type(ttl).__name__}", remedy)
+    if not 0 < seconds <= 1e10:  # noqa: PLR2004 - about 300 years; NaN fails this too
+        raise InvalidInput("ttl", f"must be more than 0 seconds, not {seconds}", "Give None for never.")
+    return float(seconds)
+
+
+def check_instant(field: str, value: object) -> datetime:
+    """The instant in UTC; a naive datetime is refused here (callers' edges read it as UTC)."""
+    if not isinstance(value, datetime):
+        raise InvalidType(field, f"must be a datetime, not {type(value).__name__}", "Give a timezone-aware datetime.")
+    if value.tzinfo is None:
+        raise InvalidInput(field, "has no time zone", "Give a timezone-aware datetime, such as datetime.now(UTC).")
+    return value.astimezone(UTC)
+
+
+def check_vector(vector: Vector) -> None:
+    """Refuse a vector that is empty or holds something that is not a finite number."""
+    if len(vector) == 0:
+        raise InvalidInput("embedding", "has no dimensions", "Give at least one number, or None.")
+    if not all(map(math.isfinite, vector)):
+        raise InvalidInput("embedding", "holds NaN or infinity", "Give finite numbers.")
+
+
+def check_metadata(metadata: object) -> None:
+    """Refuse metadata that JSON cannot carry unchanged to every backend and back."""
+    if not isinstance(metadata, Mapping):
+        raise InvalidType("metadata", f"must be a dict, not {type(metadata).__name__}", "Give a dict with text keys.")
+    _check_json("metadata", metadata, MAX_METADATA_DEPTH)
+    size = len(json.dumps(metadata, ensure_ascii=False).encode())
+    if size > MAX_METADATA_BYTES:
+        raise InvalidInput("metadata", f"has {size} bytes as JSON", f"Use at most {MAX_METADATA_BYTES}.")
+
+
+def clean_metadata(value: Any, depth: int = MAX_METADATA_DEPTH) -> Any:
+    """The value with every text cleaned, and tuples as lists; what is no JSON is left for `check_metadata`."""
+    if isinstance(value, str):
+        return clean(value)
+    if depth and isinstance(value, Mapping):
+        return {clean(k) if isinstance(k, str) else k: clean_metadata(v, depth - 1) for k, v in value.items()}
+    if depth and isinstance(value, list | tuple):
+        return [clean_metadata(each, depth - 1) for each in value]
+    return value
+
+
+def _check_content(content: object) -> None:
+    if not isinstance(content, str):
+        raise InvalidType("content", f"must be text, not {type(content).__name__}", "Give a str.")
+    if not content.strip():
+        raise InvalidInput("content", "is blank", "Give at least one visible character.")
+    if not is_clean(content):
+        raise InvalidInput("content", "holds a NUL or a lone surrogate", "Pass it through `lamina.clean` first.")
+    size = len(content.encode())
+    if size > MAX_CONTENT_BYTES:
+        remedy = f"Use at most {MAX_CONTENT_BYTES}, or ingest it as a document."
+        raise InvalidInput("content", f"has {size} bytes", remedy)
+
+
+def _check_tags(tags: object) -> None:
+    if not isinstance(tags, list):
+        raise InvalidType("tags", f"must be a list of text, not {type(tags).__name__}", "Give a list of str.")
+    if len(tags) > MAX_TAGS:
+        raise InvalidInput("tags", f"has {len(tags)} tags", f"Use at most {MAX_TAGS}.")
+    for tag in tags:
+        check_name("tags", tag)
+
+
+def _check_text(field: str, value: object) -> None:
+    if value is not None:
+        check_name(field, value)
+
+
+def _check_kind(field: str, value: object, kind: type[StrEnum]) -> None:
+    if not isinstance(value, kind):
+        known = ", ".join(kind)
+        raise InvalidInput(field, f"{value!r} is unknown", f"Use one of: {known}.")
+
+
+def _check_json(where: str, value: object, depth: int) -> None:
+    if depth < 0:
+        raise InvalidInput("metadata", f"is nested deeper than {MAX_METADATA_DEPTH} levels", "Flatten it.")
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            if not isinstance(key, str) or not is_clean(key):
+                raise InvalidInput("metadata", f"{where} has the key {key!r}", _REMEDY)
+            _check_json(f"{where}.{key}", each, depth - 1)
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            _check_json(f"{where}[{index}]", each, depth - 1)
+    else:
+        _check_json_scalar(where, value)
+
+
+def _check_json_scalar(where: str, value: object) -> None:
+    if isinstance(value, str):
+        if not is_clean(value):
+            raise InvalidInput("metadata", f"{where} holds a NUL or a lone surrogate", "Remove it.")
+    elif isinstance(value, int):
+        if value not in INT64:
+            raise InvalidInput("metadata", f"{where} is a whole number outside 64 bits", "Store it as text.")
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise InvalidInput("metadata", f"{where} is {value}, which JSON cannot carry", "Use None or text.")
+    elif value is not None:
+        raise InvalidInput("metadata", f"{where} is a {type(value).__name__}, which JSON cannot carry", _REMEDY)

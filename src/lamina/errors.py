@@ -1,0 +1,204 @@
+"""Every error that Lamina raises on purpose.
+
+    LaminaError
+    ├── ConfigError (ValueError)              a setting is wrong, unknown or contradicts another
+    ├── InvalidInput (ValueError)             an argument has a value that cannot be taken
+    ├── InvalidType (TypeError)               an argument has a type that cannot be taken
+    ├── NotFound (LookupError)                what was asked for does not exist in this scope
+    │   └── MemoryNotFound
+    ├── Conflict                              somebody else changed or took it first
+    ├── ScopeError (PermissionError)          the call reaches outside its scope
+    ├── Unsupported                           a backend did not declare what the call needs
+    ├── MissingExtra (ImportError)            an optional dependency is not installed
+    ├── AdapterError                          a storage backend failed
+    │   ├── AdapterUnavailable                it cannot be reached now; trying again may help
+    │   └── StoreDamaged                      its data cannot be read as ours
+    └── ProviderError                         an embedder or a language model failed
+        ├── ProviderUnavailable               it cannot be reached now; trying again may help
+        ├── EmbeddingDimensionError           a vector has the wrong length
+        └── EmbeddingFingerprintError         the store's vectors come from another model
+
+Each keeps its facts as attributes and builds its sentence in `__str__`.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "AdapterError",
+    "AdapterUnavailable",
+    "ConfigError",
+    "Conflict",
+    "EmbeddingDimensionError",
+    "EmbeddingFingerprintError",
+    "InvalidInput",
+    "InvalidType",
+    "LaminaError",
+    "MemoryNotFound",
+    "MissingExtra",
+    "NotFound",
+    "ProviderError",
+    "ProviderUnavailable",
+    "ScopeError",
+    "StoreDamaged",
+    "Unsupported",
+]
+
+
+class LaminaError(Exception):
+    """Base of every error that Lamina raises on purpose."""
+
+
+class _FieldError(LaminaError):
+    """A sentence about one field: which one, what is wrong with it, what to do."""
+
+    def __init__(self, field: str, problem: str, remedy: str) -> None:
+        super().__init__(field, problem, remedy)
+        self.field = field
+        self.problem = problem
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.problem}. {self.remedy}"
+
+
+class ConfigError(_FieldError, ValueError):
+    """A setting is wrong, unknown, or contradicts another one."""
+
+
+class InvalidInput(_FieldError, ValueError):
+    """An argument has a value that cannot be taken; nothing was written."""
+
+
+class InvalidType(_FieldError, TypeError):
+    """An argument has a type that cannot be taken; nothing was written."""
+
+
+class NotFound(LaminaError, LookupError):
+    """What was asked for does not exist in this scope."""
+
+    kind = "thing"
+
+    def __init__(self, id: str) -> None:
+        super().__init__(id)
+        self.id = id
+
+    def __str__(self) -> str:
+        return f"No {self.kind} here has the id {self.id!r}."
+
+
+class MemoryNotFound(NotFound):
+    """No memory in this scope has the id."""
+
+    kind = "memory"
+
+
+class Conflict(LaminaError):
+    """Somebody else changed or took it first; read it again and decide anew."""
+
+    def __init__(self, subject: str, problem: str) -> None:
+        super().__init__(subject, problem)
+        self.subject = subject
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.problem}. Read it again and repeat the change on what you find."
+
+
+class ScopeError(LaminaError, PermissionError):
+    """The call reaches outside the tenant, owner or namespace that it was bound to."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return self.problem
+
+
+class Unsupported(LaminaError):
+    """A backend did not declare what the call needs, so the call was refused."""
+
+    def __init__(self, subject: str, capability: str, remedy: str = "") -> None:
+        super().__init__(subject, capability, remedy)
+        self.subject = subject
+        self.capability = capability
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        remedy = f" {self.remedy}" if self.remedy else ""
+        return f"{self.subject} does not support {self.capability}.{remedy}"
+
+
+class MissingExtra(LaminaError, ImportError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(feature, extra)
+        self.feature = feature
+        self.extra = extra
+
+    def __str__(self) -> str:
+        return f"{self.feature} needs an extra: pip install 'lamina[{self.extra}]'"
+
+
+class AdapterError(LaminaError):
+    """A storage backend failed; what it reported is the cause of this error."""
+
+    def __init__(self, adapter: str, problem: str, remedy: str = "") -> None:
+        super().__init__(adapter, problem, remedy)
+        self.adapter = adapter
+        self.problem = problem
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        remedy = f" {self.remedy}" if self.remedy else ""
+        return f"The {self.adapter} adapter failed: {self.problem}.{remedy}"
+
+
+class AdapterUnavailable(AdapterError):
+    """The backend cannot be reached now (locked, down, timed out); trying again may help."""
+
+
+class StoreDamaged(AdapterError):
+    """The data cannot be read as ours: damaged, foreign, or written by a newer Lamina."""
+
+
+class ProviderError(LaminaError):
+    """An embedder or a language model failed; what it reported is the cause of this error."""
+
+    def __init__(self, provider: str, problem: str, remedy: str = "") -> None:
+        super().__init__(provider, problem, remedy)
+        self.provider = provider
+        self.problem = problem
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        remedy = f" {self.remedy}" if self.remedy else ""
+        return f"{self.provider} failed: {self.problem}.{remedy}"
+
+
+class ProviderUnavailable(ProviderError):
+    """The provider cannot be reached now (down, timed out, rate limited); trying again may help."""
+
+
+class EmbeddingDimensionError(ProviderError, ValueError):
+    """A vector has another length than the ones beside it."""
+
+    def __init__(self, expected: int, actual: int) -> None:
+        super().__init__("The embedder", f"a vector has {actual} dimensions, not {expected}")
+        self.expected = expected
+        self.actual = actual
+
+
+class EmbeddingFingerprintError(ProviderError):
+    """The store's vectors come from another model than the one configured."""
+
+    def __init__(self, stored: str, configured: str) -> None:
+        super().__init__(
+            "The embedder",
+            f"the store holds vectors of {stored}, but the configured embedder is {configured}",
+            "Either configure the stored model again, or run `lamina reembed` (`await engine.reembed()`) once; "
+            "keyword recall works meanwhile.",
+        )
+        self.stored = stored
+        self.configured = configured

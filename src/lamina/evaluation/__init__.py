@@ -1,0 +1,1 @@
+"""Retrieval evaluations that a user can rerun."""

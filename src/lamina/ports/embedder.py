@@ -1,0 +1,63 @@
+"""What turns texts into vectors."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from lamina.domain.memory import Vector
+
+__all__ = ["Embedder", "Fingerprint"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """Which model made a vector. Vectors compare only if their fingerprints are equal."""
+
+    provider: str
+    model: str
+    dimensions: int
+
+    def __str__(self) -> str:
+        return f"{self.provider}:{self.model} with {self.dimensions} dimensions"
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors of one length, close together where the texts mean much the same.
+
+    Documents and queries are two methods because some models embed them differently. Both return
+    one vector per text, in order; a text is never blank. Vectors need not have unit length.
+
+    Raises:
+        ProviderUnavailable: down, timed out or rate limited, after the embedder's own retries.
+        ProviderError: the provider refused, or answered something that is not one vector per text.
+    """
+
+    @property
+    @abstractmethod
+    def provider(self) -> str:
+        """Who makes the vectors, such as `openai`; part of the fingerprint."""
+        ...
+
+    @property
+    @abstractmethod
+    def model(self) -> str:
+        """Which model makes the vectors; part of the fingerprint."""
+        ...
+
+    @abstractmethod
+    async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
+        """Vectors of texts that are to be found."""
+        ...
+
+    @abstractmethod
+    async def embed_query(self, text: str) -> Vector:
+        """The vector of a text to search with."""
+        ...
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Let go of connections and files. Idempotent."""
+        ...

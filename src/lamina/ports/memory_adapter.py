@@ -1,0 +1,366 @@
+"""The port to a searchable store of memories, and the defaults built on its core."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, ClassVar, Final
+from weakref import WeakKeyDictionary
+
+from lamina.domain.filters import Expiry, MemoryFilter
+from lamina.domain.memory import Layer, MemoryEntry, Vector
+from lamina.domain.scope import Scope
+from lamina.errors import Conflict, InvalidInput, ScopeError, Unsupported
+
+__all__ = [
+    "ACCESS_FIELDS",
+    "META_TENANT",
+    "UPDATABLE",
+    "Capability",
+    "ListOptions",
+    "MemoryAdapter",
+    "Order",
+    "SearchHit",
+    "SearchOptions",
+    "TermStatistics",
+    "Update",
+    "check_in_scope",
+    "check_updates",
+]
+
+PAGE: Final = 500
+_END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
+META_TENANT: Final = "lamina:meta"
+"""The tenant under which the default `load_meta` and `save_meta` keep their entries; refused to users."""
+
+ACCESS_FIELDS: Final = frozenset({"access_count", "last_accessed_at"})
+"""Fields that count reading: an update of nothing else leaves the revision alone."""
+
+UPDATABLE: Final = ACCESS_FIELDS | frozenset(
+    {
+        "content",
+        "layer",
+        "tags",
+        "metadata",
+        "relevance",
+        "base_relevance",
+        "confidence",
+        "ttl",
+        "expires_at",
+        "embedding",
+        "updated_at",
+        "occurred_at",
+        "valid_until",
+        "superseded_by",
+        "source",
+        "trust",
+        "derived_from",
+    }
+)
+"""Fields that `update` may change. Identity, order and creation are not among them."""
+
+
+class Capability(StrEnum):
+    """What an adapter may do natively. Undeclared means refused with `Unsupported`, never emulated in silence."""
+
+    VECTOR = "vector search"
+    TEXT = "text search"
+    FILTER = "metadata filters"
+    """Evaluates `MemoryFilter.where` itself; without it, a read with `where` is refused."""
+    COMPARE_AND_SET = "compare and set"
+    """`update` with an expected revision, `touch` and `store_many(if_new=True)` are atomic between processes."""
+    TRANSACTIONS = "transactions"
+    """A batch is written whole or not at all, and a deletion takes row, text and vector together."""
+    EXPIRY = "native expiry"
+    """The backend itself removes expired entries some time after their instant."""
+    HISTORY = "history"
+    """Keeps what an entry was before each update."""
+    PERSISTENCE = "persistence"
+    """What was acknowledged is there after the process has ended."""
+
+
+class Order(StrEnum):
+    """How `list` sorts."""
+
+    INSERTION = "insertion"
+    """By `seq`, oldest first; pages with `after`."""
+    RELEVANCE = "relevance"
+    """By stored relevance, best first, then newest `created_at`, then id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchOptions:
+    """Whose, which and how many entries a search may return."""
+
+    scope: Scope
+    filter: MemoryFilter
+    limit: int
+    include_embeddings: bool = False
+
+    def __post_init__(self) -> None:
+        _check_at_least("limit", self.limit, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOptions:
+    """Whose, which and how many entries `list` returns, from where on and in which order."""
+
+    scope: Scope
+    filter: MemoryFilter
+    limit: int
+    offset: int = 0
+    after: int | None = None
+    """Only entries with a greater `seq`; only for `Order.INSERTION`. Stays right while rows are added."""
+    order: Order = Order.INSERTION
+    include_embeddings: bool = False
+
+    def __post_init__(self) -> None:
+        _check_at_least("limit", self.limit, 1)
+        _check_at_least("offset", self.offset, 0)
+        if self.after is not None and self.order is not Order.INSERTION:
+            raise InvalidInput("after", "goes with insertion order only", "Page by offset in other orders.")
+
+
+@dataclass(slots=True)
+class SearchHit:
+    """One search result.
+
+    `similarity` is the cosine, in [-1, 1], for a vector search, and the lexical similarity of
+    `lamina.domain.lexical`, in [0, 1], for a text search; higher is closer in both.
+    `native` is False on hits of the engine's fallback scan.
+    """
+
+    entry: MemoryEntry
+    similarity: float
+    native: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """One change for `update_many`: nothing is changed if the revision differs from the expected one."""
+
+    id: str
+    changes: Mapping[str, Any]
+    expected_revision: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TermStatistics:
+    """How many live entries a scope has, and in how many of them each term stands."""
+
+    documents: int
+    frequencies: Mapping[str, int]
+
+
+class MemoryAdapter(ABC):
+    """A searchable store of memory entries, bound to one collection.
+
+    The ten abstract and refusing methods are its core; the rest has correct defaults built on
+    them, which an adapter overrides where its backend does better. Every call takes a `Scope`,
+    and nothing outside it is read, counted, changed or revealed. Lists returned are new; entries
+    returned are the caller's to change. All methods may be called from any event loop, and side
+    by side. Failures of the backend become `AdapterError`s; a search that fails never looks like
+    a search that found nothing.
+    """
+
+    name: ClassVar[str]
+    capabilities: ClassVar[frozenset[Capability]] = frozenset()
+
+    # The core -----------------------------------------------------------------------------
+
+    @abstractmethod
+    async def initialize(self) -> None:
+        """Connect, and create or migrate what the collection needs. Idempotent."""
+
+    @abstractmethod
+    async def store(self, scope: Scope, entry: MemoryEntry) -> None:
+        """Insert the entry, or replace the one with the same tenant and id.
+
+        `entry.seq` and `entry.revision` are not taken over: a new entry gets the next `seq` and
+        revision 1 (or `entry.revision` if that is greater), a replacement keeps its `seq` and
+        gets the next revision. Calls `check_entry` and `check_in_scope` first.
+
+        Raises:
+            InvalidInput: the entry cannot be stored (`lamina.domain.validation.check_entry`).
+            ScopeError: the entry, or the one that it would replace, lies outside the scope.
+            EmbeddingDimensionError: the tenant's vectors have another length.
+        """
+
+    @abstractmethod
+    async def get(self, scope: Scope, id: str) -> MemoryEntry | None:
+        """The entry with its embedding, expired or not, or None."""
+
+    @abstractmethod
+    async def update(
+        self, scope: Scope, id: str, updates: Mapping[str, Any], *, expected_revision: int | None = None
+    ) -> bool:
+        """Change fields among `UPDATABLE`, and count the revision up; False if there is no such entry.
+
+        The changed entry must pass `check_entry`. `updated_at` changes only if it is among the updates.
+
+        Raises:
+            Conflict: the entry has another revision than the expected one.
+            InvalidInput: a field is not updatable, or its value cannot be stored.
+        """
+
+    @abstractmethod
+    async def delete(self, scope: Scope, id: str) -> bool:
+        """Remove the entry with its text index, vector and history; False if there is no such entry."""
+
+    @abstractmethod
+    async def list(self, options: ListOptions) -> builtins.list[MemoryEntry]:
+        """Entries that the scope and the filter admit, in the order asked for.
+
+        Embeddings are None unless asked for. Pages tile: no gap and no repeat.
+        """
+
+    @abstractmethod
+    async def count(self, scope: Scope, filter: MemoryFilter) -> int:
+        """How many entries `list` would return without a limit."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Write what is pending and let go of the backend. Idempotent; `initialize` opens again."""
+
+    async def search_by_vector(self, embedding: Vector, options: SearchOptions) -> builtins.list[SearchHit]:
+        """The entries with the closest vectors, by cosine, closest first, ties by id.
+
+        Scope and filter hold before ranking: `limit` of the admitted ones are found if so many have a
+        vector. A zero vector has the similarity 0 with everything. Needs `Capability.VECTOR`.
+
+        Raises:
+            EmbeddingDimensionError: the tenant's vectors have another length.
+        """
+        raise Unsupported(f"The {self.name} adapter", Capability.VECTOR)
+
+    async def search_by_text(self, query: str, options: SearchOptions) -> builtins.list[SearchHit]:
+        """The entries that hold the query's words, by lexical similarity, best first, ties by id.
+
+        The query is plain text, never a grammar. One without a single term finds nothing. Backends
+        may rank a larger pool by a measure of their own first. Needs `Capability.TEXT`.
+        """
+        raise Unsupported(f"The {self.name} adapter", Capability.TEXT)
+
+    # Built on the core --------------------------------------------------------------------
+
+    async def store_many(
+        self, scope: Scope, entries: Sequence[MemoryEntry], *, if_new: bool = False
+    ) -> builtins.list[MemoryEntry | None]:
+        """Store each entry in turn; the result holds, in order, None for each one that was written.
+
+        With `if_new`, an entry is not written if one that says the same is live at its `created_at`
+        (see `find_duplicate`), among those stored or earlier in the batch; that one is returned in its place.
+        """
+        found: builtins.list[MemoryEntry | None] = []
+        async with self._turn():
+            for entry in entries:
+                twin = None
+                if if_new:
+                    own = Scope(entry.tenant, entry.owner, entry.namespace)
+                    twin = await self.find_duplicate(own, entry.layer, entry.digest, entry.created_at)
+                if twin is None:
+                    await self.store(scope, entry)
+                found.append(twin)
+        return found
+
+    async def update_many(self, scope: Scope, updates: Sequence[Update]) -> builtins.list[bool]:
+        """Make each change in turn; False, in order, for each that met no entry or another revision."""
+        done: builtins.list[bool] = []
+        for each in updates:
+            try:
+                done.append(await self.update(scope, each.id, each.changes, expected_revision=each.expected_revision))
+            except Conflict:
+                done.append(False)
+        return done
+
+    async def delete_many(self, scope: Scope, ids: Sequence[str]) -> builtins.list[bool]:
+        """Delete each entry in turn; False, in order, for each that was not there."""
+        return [await self.delete(scope, id) for id in ids]
+
+    async def touch(self, scope: Scope, ids: Sequence[str], now: datetime) -> None:
+        """Count one access for every id in the list (one that stands in it twice counts twice).
+
+        `access_count` grows, `last_accessed_at` becomes `now`, the revision stays. Unknown ids are passed over.
+        """
+        async with self._turn():
+            for id in ids:
+                entry = await self.get(scope, id)
+                if entry is not None:
+                    counted = {"access_count": entry.access_count + 1, "last_accessed_at": now}
+                    await self.update(scope, id, counted)
+
+    async def find_duplicate(self, scope: Scope, layer: Layer, digest: str, now: datetime) -> MemoryEntry | None:
+        """The oldest live entry of this layer whose `digest` is this one, with its embedding, or None."""
+        filter = MemoryFilter(now=now, layers=frozenset({layer}))
+        after = 0
+        while page := await self.list(
+            ListOptions(scope=scope, filter=filter, limit=PAGE, after=after, include_embeddings=True)
+        ):
+            for entry in page:
+                if entry.digest == digest:
+                    return entry
+            after = page[-1].seq
+        return None
+
+    async def drop_embeddings(self, scope: Scope) -> int:
+        """Forget every vector of the scope, expired entries' included, and return how many there were.
+
+        Afterwards vectors of another length can be stored.
+        """
+        filter = MemoryFilter(now=_END_OF_TIME, expiry=Expiry.ANY, has_embedding=True)
+        dropped = 0
+        while page := await self.list(ListOptions(scope=scope, filter=filter, limit=PAGE)):
+            done = await self.update_many(scope, [Update(entry.id, {"embedding": None}) for entry in page])
+            dropped += sum(done)
+        return dropped
+
+    async def term_statistics(self, scope: Scope, terms: Sequence[str], now: datetime) -> TermStatistics | None:
+        """Statistics for weighting terms by rarity, or None if this backend cannot tell cheaply."""
+        del scope, terms, now
+        return None
+
+    async def history(self, scope: Scope, id: str) -> builtins.list[MemoryEntry]:
+        """What the entry was before each update, oldest first, without embeddings. Needs `Capability.HISTORY`."""
+        raise Unsupported(f"The {self.name} adapter", Capability.HISTORY)
+
+    async def load_meta(self, scope: Scope, key: str) -> str | None:
+        """What `save_meta` kept under this key for the scope's tenant, or None."""
+        entry = await self.get(Scope(META_TENANT), f"{scope.tenant}/{key}")
+        return None if entry is None else entry.content
+
+    async def save_meta(self, scope: Scope, key: str, value: str, now: datetime) -> None:
+        """Keep a non-blank text about the scope's tenant, such as its embedding fingerprint."""
+        id = f"{scope.tenant}/{key}"
+        entry = MemoryEntry(id=id, content=value, created_at=now, updated_at=now, tenant=META_TENANT)
+        await self.store(Scope(META_TENANT), entry)
+
+    def _turn(self) -> asyncio.Lock:
+        """A lock that makes read-then-write defaults atomic within one event loop."""
+        locks = self.__dict__.setdefault("_turns", WeakKeyDictionary())
+        lock: asyncio.Lock = locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+        return lock
+
+
+def check_in_scope(scope: Scope, entry: MemoryEntry) -> None:
+    """Refuse an entry that lies outside the scope."""
+    if not scope.admits(entry):
+        raise ScopeError(f"The entry {entry.id!r} lies outside the scope of this call, so it was not written.")
+
+
+def check_updates(updates: Mapping[str, Any]) -> None:
+    """Refuse an update of nothing, and of a field that is not updatable."""
+    if not updates:
+        raise InvalidInput("updates", "is empty", "Name at least one field.")
+    for field in updates:
+        if field not in UPDATABLE:
+            raise InvalidInput("updates", f"{field!r} cannot be updated", f"Use: {', '.join(sorted(UPDATABLE))}.")
+
+
+def _check_at_least(field: str, value: object, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InvalidInput(field, f"must be a whole number of at least {least}, not {value!r}", "Give such a number.")

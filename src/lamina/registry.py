@@ -1,0 +1,57 @@
+"""Name → class or factory, by entry point, imported on first use."""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any
+
+from lamina.errors import ConfigError
+
+if TYPE_CHECKING:
+    from lamina.ports.embedder import Embedder
+    from lamina.ports.language_model import LanguageModel
+    from lamina.ports.memory_adapter import MemoryAdapter
+
+__all__ = ["adapter_names", "load_adapter", "load_embedder", "load_language_model"]
+
+
+def adapter_names() -> list[str]:
+    """The adapters that can be named in a configuration, sorted."""
+    return sorted({point.name for point in entry_points(group="lamina.adapters")})
+
+
+def load_adapter(name: str) -> type[MemoryAdapter]:
+    """The adapter class of this name.
+
+    Raises:
+        ConfigError: no installed package offers the name; the message lists those that are.
+        MissingExtra: the adapter's client library is not installed.
+    """
+    adapter: type[MemoryAdapter] = _load("lamina.adapters", "provider", name)
+    return adapter
+
+
+def load_embedder(spec: str, **options: Any) -> Embedder:
+    """The embedder that `provider` or `provider:model` names, made with these options.
+
+    Raises:
+        ConfigError: no installed package offers the provider, or it does not know the model or an option.
+        MissingExtra: its library is not installed.
+    """
+    provider, _, model = spec.partition(":")
+    embedder: Embedder = _load("lamina.embedders", "embedding", provider)(model or None, **options)
+    return embedder
+
+
+def load_language_model(spec: str, **options: Any) -> LanguageModel:
+    """The language model that `provider:model` names, made with these options; raises as `load_embedder`."""
+    provider, _, model = spec.partition(":")
+    language_model: LanguageModel = _load("lamina.language_models", "model", provider)(model or None, **options)
+    return language_model
+
+
+def _load(group: str, field: str, name: str) -> Any:
+    known = {point.name: point for point in entry_points(group=group)}
+    if name not in known:
+        raise ConfigError(field, f"{name!r} is unknown", f"Use one of: {', '.join(sorted(known))}.")
+    return known[name].load()

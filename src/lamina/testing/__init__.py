@@ -1,0 +1,1 @@
+"""The contract that every adapter passes, and deterministic stand-ins."""
