@@ -66,7 +66,7 @@ async def evaluate(
     queries = [query for query in dataset.queries if query.evidence]
     rankings: dict[str, dict[str, list[str]]] = {}
     for mode in modes:
-        rankings[mode.value] = await _recall(queries, engine, mode, max(depths), stored, tell)
+        rankings[mode.value] = await _recall(queries, engine, mode, depth=max(depths), stored=stored, tell=tell)
     if baselines:
         keyword = fts5_porter(dataset, max(depths))
         rankings["baseline: FTS5 porter"] = keyword
@@ -104,6 +104,7 @@ async def _recall(
     queries: Sequence[Query],
     engine: MemoryEngine,
     mode: SearchMode,
+    *,
     depth: int,
     stored: Mapping[str, Sequence[str]],
     tell: Progress,
