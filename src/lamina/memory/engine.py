@@ -284,7 +284,9 @@ class MemoryEngine:
         if min_score is not None:
             raise InvalidInput("min_score", "needs a query text", "Use min_relevance for a listing.")
         scope, filter = self._read(self._runtime.clock(), filters)
-        return Results(await self._list(scope, filter, _check_count("limit", limit, 1), _check_count("offset", offset, 0)))
+        return Results(
+            await self._list(scope, filter, _check_count("limit", limit, 1), _check_count("offset", offset, 0))
+        )
 
     async def scan(
         self, *, include_expired: bool = False, include_embeddings: bool = False, **filters: Unpack[Filters]

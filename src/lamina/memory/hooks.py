@@ -49,13 +49,10 @@ class HookRunner:
         if hook is None:
             return results
         try:
-            changed = await _call(hook, list(results), query)
-            if not isinstance(changed, Sequence) or not all(isinstance(each, RecallResult) for each in changed):
-                raise InvalidType("on_after_recall", "must return a list of RecallResult", "Return the list.")
+            return _checked(await _call(hook, list(results), query))
         except Exception:  # a host's code: its failure must not cost the caller the results
             log.exception("on_after_recall failed; its changes are left out")
             return results
-        return list(changed)
 
     async def on_forget(self, entries: Sequence[MemoryEntry], reason: ForgetReason) -> None:
         """Tell of each deletion."""
@@ -67,6 +64,12 @@ class HookRunner:
                 await _call(hook, entry, reason)
             except Exception:  # a host's code: the deletion has happened whatever the listener says
                 log.exception("on_forget failed for the memory %s", entry.id)
+
+
+def _checked(changed: Any) -> list[RecallResult]:
+    if not isinstance(changed, Sequence) or not all(isinstance(each, RecallResult) for each in changed):
+        raise InvalidType("on_after_recall", "must return a list of RecallResult", "Return the list.")
+    return list(changed)
 
 
 async def _call(hook: Any, *args: Any) -> Any:

@@ -63,14 +63,16 @@ class Filters(TypedDict, total=False):
     min_confidence: float | None
 
 
-def read_input(item: str | Mapping[str, Any] | MemoryInput) -> MemoryInput:
+def read_input(item: object) -> MemoryInput:
     """The item as a `MemoryInput`; a mapping may have camelCase keys, and unknown keys are refused."""
     if isinstance(item, MemoryInput):
         return item
     if isinstance(item, str):
         return MemoryInput(content=item)
     if not isinstance(item, Mapping):
-        raise InvalidType("content", f"must be text, not {type(item).__name__}", "Give a str, a mapping or a MemoryInput.")
+        raise InvalidType(
+            "content", f"must be text, not {type(item).__name__}", "Give a str, a mapping or a MemoryInput."
+        )
     named = {_HUMP.sub("_", key).lower() if isinstance(key, str) else key: value for key, value in item.items()}
     if "content" not in named:
         raise InvalidInput("content", "is missing", "Give the text to remember under the key 'content'.")
@@ -108,7 +110,7 @@ def read_tags(field: str, tags: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(map(clean, read)))
 
 
-def read_instant(field: str, value: datetime | str | None) -> datetime | None:
+def read_instant(field: str, value: object) -> datetime | None:
     """An instant in UTC from a datetime or ISO 8601 text; one without a zone is taken as UTC."""
     if value is None:
         return None
@@ -116,7 +118,9 @@ def read_instant(field: str, value: datetime | str | None) -> datetime | None:
         try:
             value = datetime.fromisoformat(value)
         except ValueError:
-            raise InvalidInput(field, f"{value!r} is no date or time", "Give ISO 8601, such as 2026-03-01T09:00Z.") from None
+            raise InvalidInput(
+                field, f"{value!r} is no date or time", "Give ISO 8601, such as 2026-03-01T09:00Z."
+            ) from None
     if isinstance(value, datetime) and value.tzinfo is None:
         value = value.replace(tzinfo=UTC)
     return check_instant(field, value)

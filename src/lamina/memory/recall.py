@@ -175,10 +175,9 @@ class Recaller:
         source = Source.BOTH if len(legs) > 1 else Source(next(iter(legs)))
         explanation = None
         if request.explain:
-            explanation = HitExplanation(
-                legs.get(Leg.VECTOR), legs.get(Leg.TEXT), contributions(breakdown, scoring)
-            )
-        return RecallResult(entry, total_score(breakdown, scoring), breakdown, source, explanation)
+            explanation = HitExplanation(legs.get(Leg.VECTOR), legs.get(Leg.TEXT), contributions(breakdown, scoring))
+        score = total_score(breakdown, scoring, version=self._runtime.version)
+        return RecallResult(entry, score, breakdown, source, explanation)
 
     async def _select(
         self,
@@ -195,7 +194,9 @@ class Recaller:
         page = hooked[request.offset : request.offset + request.limit]
         if not request.explain:
             return Results(page, degraded=tuple(degraded))
-        dropped = _dropped(ranked, above, "min_score") + _dropped(above, hooked, "hook") + _dropped(hooked, page, "limit")
+        dropped = (
+            _dropped(ranked, above, "min_score") + _dropped(above, hooked, "hook") + _dropped(hooked, page, "limit")
+        )
         scoring = self._runtime.scoring
         explanation = RecallExplanation(
             mode=request.mode,
@@ -245,7 +246,9 @@ def _complete(
         comparable = [
             (each, each.entry.embedding)
             for each in candidates
-            if each.vector is None and each.entry.embedding is not None and len(each.entry.embedding) == len(query_vector)
+            if each.vector is None
+            and each.entry.embedding is not None
+            and len(each.entry.embedding) == len(query_vector)
         ]
         values = cosines(query_vector, [embedding for _, embedding in comparable])
         for (candidate, _), value in zip(comparable, values, strict=True):

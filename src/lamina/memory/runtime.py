@@ -34,6 +34,7 @@ class Runtime:
     strict_owner: bool
     search_mode: SearchMode
     scoring: ScoringConfig
+    version: int
     hooks: HookRunner
     space: EmbeddingSpace
     clock: Clock

@@ -63,6 +63,8 @@ def contributions(breakdown: ScoreBreakdown, scoring: ScoringConfig) -> dict[str
     }
 
 
-def total_score(breakdown: ScoreBreakdown, scoring: ScoringConfig) -> float:
-    """The weighted sum of the components, limited to [0, 1]."""
+def total_score(breakdown: ScoreBreakdown, scoring: ScoringConfig, *, version: int = 2) -> float:
+    """The weighted sum of the components, limited to [0, 1]; for version 1, similarity times relevance."""
+    if version == 1:
+        return breakdown.similarity * breakdown.relevance
     return min(1.0, max(0.0, sum(contributions(breakdown, scoring).values())))

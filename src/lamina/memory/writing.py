@@ -130,7 +130,12 @@ class Writer:
         """
         new = draft.entry
         for _ in range(ATTEMPTS):
-            if (twin.owner, twin.namespace, twin.layer, twin.digest) != (new.owner, new.namespace, new.layer, new.digest):
+            if (twin.owner, twin.namespace, twin.layer, twin.digest) != (
+                new.owner,
+                new.namespace,
+                new.layer,
+                new.digest,
+            ):
                 raise Conflict(f"The id {new.id!r}", "it names a memory that says something else")
             store = self._runtime.store_of(twin.layer)
             scope = self._runtime.write_scope(twin.owner, twin.namespace)
