@@ -1,0 +1,201 @@
+from pathlib import Path
+
+import pytest
+
+from lamina.errors import ConfigError
+from lamina.settings import load_config
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Loads as in the folder `project/deep` of a user with the file `home/config.toml`."""
+    (tmp_path / "project" / "deep").mkdir(parents=True)
+    (tmp_path / "home").mkdir()
+
+    def load(flags=None, *, environ=None, user="", project="", pyproject="", db=None):
+        for text, file in (
+            (user, tmp_path / "home" / "config.toml"),
+            (project, tmp_path / "project" / "lamina.toml"),
+            (pyproject, tmp_path / "project" / "pyproject.toml"),
+        ):
+            if text:
+                file.write_text(text, encoding="utf-8")
+        return load_config(
+            flags,
+            db=db,
+            environ=environ or {},
+            start=tmp_path / "project" / "deep",
+            user_file=tmp_path / "home" / "config.toml",
+        )
+
+    return load
+
+
+def test_without_any_source_all_is_default(load) -> None:
+    loaded = load()
+    assert loaded.files == ()
+    assert loaded.origin("memory.tenant") == "the default"
+    assert loaded.memory().adapter_name() == "sqlite"
+    assert loaded.memory().path.name == "lamina.db"
+
+
+def test_each_source_wins_over_those_below_it(load) -> None:
+    user = '[memory]\ntenant = "u"\ndefault_owner = "u"\ndefault_namespace = "u"\ntable = "u"\n'
+    project = '[memory]\ntenant = "p"\ndefault_owner = "p"\ndefault_namespace = "p"\n'
+    environ = {"LAMINA_TENANT": "e", "LAMINA_OWNER": "e"}
+    loaded = load({"memory": {"tenant": "f"}}, environ=environ, user=user, project=project)
+    memory = loaded.config.memory
+    assert (memory.tenant, memory.default_owner, memory.default_namespace, memory.table) == ("f", "e", "p", "u")
+    assert loaded.origin("memory.tenant") == "the command line"
+    assert loaded.origin("memory.default_owner") == "the environment variable LAMINA_OWNER"
+    assert loaded.origin("memory.default_namespace").endswith("lamina.toml")
+    assert loaded.origin("memory.table").endswith("config.toml")
+    assert loaded.origin("memory.strict_owner") == "the default"
+
+
+def test_double_underscores_go_down_into_tables(load) -> None:
+    loaded = load(environ={"LAMINA_MEMORY__SCORING__RECENCY_HALF_LIFE": "24", "LAMINA_MEMORY__STRICT_OWNER": "true"})
+    assert loaded.config.memory.scoring.recency_half_life == 24
+    assert loaded.config.memory.strict_owner is True
+
+
+def test_an_empty_variable_is_not_set(load) -> None:
+    assert not load(environ={"LAMINA_TENANT": ""}).is_set("memory.tenant")
+
+
+def test_variables_of_others_are_not_looked_at(load) -> None:
+    assert load(environ={"LAMINATE": "x", "OPENAI_API_KEY": "sk", "_LAMINA_COMPLETE": "bash"}).origins == {}
+
+
+def test_no_provider_is_chosen_because_a_key_lies_about(load) -> None:
+    loaded = load(environ={"OPENAI_API_KEY": "sk-abc", "ANTHROPIC_API_KEY": "sk-abc"})
+    assert loaded.config.model is None
+    assert loaded.config.memory.embedding is None
+
+
+def test_an_unknown_variable_is_refused_by_name(load) -> None:
+    with pytest.raises(ConfigError, match="environment variable LAMINA_TENNANT"):
+        load(environ={"LAMINA_TENNANT": "x"})
+    with pytest.raises(
+        ConfigError, match=r"memory\.scoring\.half_life: is unknown .*LAMINA_MEMORY__SCORING__HALF_LIFE"
+    ):
+        load(environ={"LAMINA_MEMORY__SCORING__HALF_LIFE": "3"})
+
+
+def test_an_unknown_key_in_a_file_names_file_and_key(load) -> None:
+    with pytest.raises(ConfigError, match=r"memory\.tennant: is unknown .*lamina\.toml.*'tenant'"):
+        load(project='[memory]\ntennant = "x"\n')
+
+
+def test_a_wrong_value_in_a_file_names_file_and_key(load) -> None:
+    with pytest.raises(ConfigError, match=r"memory\.context_messages: .*config\.toml"):
+        load(user="[memory]\ncontext_messages = 0\n")
+
+
+def test_a_file_that_is_no_toml_is_refused_by_name(load) -> None:
+    with pytest.raises(ConfigError, match=r"lamina\.toml: is no valid TOML"):
+        load(project="[memory\n")
+
+
+def test_the_table_in_pyproject_is_found_from_below(load) -> None:
+    loaded = load(pyproject='[project]\nname = "x"\n[tool.lamina.memory]\ntenant = "p"\n')
+    assert loaded.config.memory.tenant == "p"
+    assert loaded.project_file.name == "pyproject.toml"
+
+
+def test_a_pyproject_that_does_not_speak_of_lamina_is_not_our_business(load) -> None:
+    assert load(pyproject="this { is no toml").project_file is None
+
+
+def test_a_broken_pyproject_that_speaks_of_lamina_is_refused(load) -> None:
+    with pytest.raises(ConfigError, match=r"pyproject\.toml: is no valid TOML"):
+        load(pyproject="[tool.lamina\n")
+
+
+def test_the_own_file_goes_before_pyproject(load) -> None:
+    loaded = load(project='[memory]\ntenant = "own"\n', pyproject='[tool.lamina.memory]\ntenant = "shared"\n')
+    assert loaded.config.memory.tenant == "own"
+
+
+def test_relative_paths_in_a_file_are_relative_to_it(load, tmp_path) -> None:
+    loaded = load(project='data_dir = "data"\n')
+    assert loaded.data_dir() == tmp_path / "project" / "data"
+    assert loaded.memory().path == tmp_path / "project" / "data" / "lamina.db"
+    assert load(project='[memory]\npath = "x.db"\n').memory().path == tmp_path / "project" / "x.db"
+
+
+def test_relative_paths_elsewhere_are_relative_to_the_working_directory(load) -> None:
+    assert load(environ={"LAMINA_DATA_DIR": "d"}).data_dir() == Path.cwd() / "d"
+    assert load(environ={"LAMINA_DB": "d.db"}).memory().path == Path.cwd() / "d.db"
+
+
+@pytest.mark.parametrize("name", ["LAMINA_DB", "flag"])
+def test_a_database_named_in_one_word_hides_every_place_below(load, name, tmp_path) -> None:
+    project = '[memory]\nprovider = "postgres"\nurl = "postgres://p.example/x"\n'
+    given = {"db": str(tmp_path / "a.db")} if name == "flag" else {"environ": {"LAMINA_DB": str(tmp_path / "a.db")}}
+    memory = load(project=project, **given).memory()
+    assert (memory.adapter_name(), memory.path, memory.url) == ("sqlite", tmp_path / "a.db", None)
+
+
+def test_a_database_may_be_a_url(load) -> None:
+    memory = load(project='[memory]\npath = "x.db"\n', environ={"LAMINA_DB": "redis://r.example"}).memory()
+    assert (memory.adapter_name(), memory.path, memory.url) == ("redis", None, "redis://r.example")
+    assert load(db="sqlite:///a/b.db").memory().path == Path("/a/b.db")
+
+
+def test_a_url_from_the_environment_completes_the_provider_of_the_project(load) -> None:
+    memory = load(
+        project='[memory]\nprovider = "supabase"\n', environ={"LAMINA_MEMORY__URL": "https://s.example"}
+    ).memory()
+    assert (memory.adapter_name(), memory.url) == ("supabase", "https://s.example")
+
+
+def test_a_preset_in_one_source_is_refined_by_a_higher_one(load) -> None:
+    environ = {"LAMINA_MEMORY__SCORING__RECENCY_HALF_LIFE": "12"}
+    scoring = load(project='[memory]\nscoring = "news"\n', environ=environ).config.memory.scoring
+    assert (scoring.recency_weight, scoring.recency_half_life) == (0.40, 12)
+
+
+def test_a_preset_in_a_higher_source_hides_the_weights_below(load) -> None:
+    project = "[memory.scoring]\nsimilarity_weight = 0.5\n"
+    loaded = load(project=project, environ={"LAMINA_MEMORY__SCORING": "news"})
+    assert loaded.config.memory.scoring.similarity_weight == 0.35
+    assert "memory.scoring.similarity_weight" not in loaded.origins
+
+
+def test_short_and_long_variables_refine_each_other(load) -> None:
+    environ = {"LAMINA_EMBEDDER": "openai:small", "LAMINA_MEMORY__EMBEDDING__DIMENSIONS": "256"}
+    embedding = load(environ=environ).config.memory.embedding
+    assert (embedding.spec(), embedding.dimensions) == ("openai:small", 256)
+
+
+def test_a_key_below_a_plain_value_is_refused(load) -> None:
+    with pytest.raises(ConfigError, match="below a plain value"):
+        load(environ={"LAMINA_MEMORY__TENANT": "x", "LAMINA_MEMORY__TENANT__Y": "x"})
+
+
+USER_KEY = '[memory.embedding]\nprovider = "openai"\napi_key = "sk-user"\n'
+
+
+@pytest.mark.parametrize(
+    "project",
+    ['[memory.embedding]\nbase_url = "https://elsewhere.example"\n', '[memory.embedding]\nprovider = "other"\n'],
+)
+def test_the_user_s_key_never_goes_to_an_address_or_provider_that_a_project_put_in(load, project) -> None:
+    loaded = load(user=USER_KEY, project=project)
+    assert loaded.config.memory.embedding.api_key is None
+    assert "memory.embedding.api_key" not in loaded.origins
+
+
+def test_the_user_s_key_stays_if_the_project_only_names_the_model(load) -> None:
+    embedding = load(user=USER_KEY, project='[memory.embedding]\nmodel = "small"\n').config.memory.embedding
+    assert (embedding.spec(), embedding.api_key.get_secret_value()) == ("openai:small", "sk-user")
+
+
+def test_a_place_of_its_own_is_left_alone(load) -> None:
+    assert load(project='[memory]\nadapter = "memory"\n').memory().path is None
+
+
+def test_sqlite_by_name_alone_is_kept_in_the_data_folder(load, tmp_path) -> None:
+    memory = load(environ={"LAMINA_DATA_DIR": str(tmp_path)}, project='[memory]\nprovider = "sqlite"\n').memory()
+    assert memory.path == tmp_path / "lamina.db"
