@@ -81,9 +81,13 @@ async def demo(console: Console | None = None, *, path: Path | str | None = None
     if path is None:
         with tempfile.TemporaryDirectory(prefix="lamina-demo-") as folder:
             return await _tour(console, Path(folder) / "lamina.db")
-    if Path(path).exists():
+    return await _tour(console, _new_file(Path(path)))
+
+
+def _new_file(path: Path) -> Path:
+    if path.exists():
         raise InvalidInput("path", f"{str(path)!r} exists already", "Name a new file for the demo.")
-    return await _tour(console, Path(path))
+    return path
 
 
 async def _tour(console: Console, path: Path) -> DemoReport:
