@@ -22,7 +22,7 @@ class ForgetReason(StrEnum):
     CLEARED = "cleared"
 
 
-BeforeStore: TypeAlias = Callable[[MemoryEntry], "MemoryEntry | None | Awaitable[MemoryEntry | None]"]
+BeforeStore: TypeAlias = Callable[[MemoryEntry], "MemoryEntry | Awaitable[MemoryEntry | None] | None"]
 AfterRecall: TypeAlias = Callable[[list[RecallResult], str], "list[RecallResult] | Awaitable[list[RecallResult]]"]
 OnForget: TypeAlias = Callable[[MemoryEntry, ForgetReason], "Awaitable[None] | None"]
 
