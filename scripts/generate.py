@@ -29,8 +29,10 @@ def capability_matrix() -> str:
     """A table with a row for each capability and a column for each adapter."""
     adapters = {name: load_adapter(name) for name in adapter_names()}
     rows = [["capability", *adapters], ["---"] * (len(adapters) + 1)]
-    for capability in Capability:
-        rows.append([capability.value, *("yes" if capability in a.capabilities else "–" for a in adapters.values())])
+    rows += [
+        [each.value, *("yes" if each in adapter.capabilities else "no" for adapter in adapters.values())]
+        for each in Capability
+    ]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 

@@ -75,6 +75,11 @@ def run_command(line: str, wanted: str) -> None:
         check_output(wanted, result.stdout)
 
 
+def run_page(page: Path) -> None:
+    for example in SYBIL.parse(page).examples():
+        example.evaluate()
+
+
 SYBIL = Sybil(
     parsers=[
         CodeBlockParser("python", run_python),
@@ -98,8 +103,7 @@ def name_of(path: Path) -> str:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_example_of_the_page_runs(page):
-    for example in SYBIL.parse(page).examples():
-        example.evaluate()
+    run_page(page)
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=name_of)
@@ -130,5 +134,4 @@ def test_an_example_that_is_wrong_is_noticed(text, tmp_path):
     page = tmp_path / "page.md"
     page.write_text(text, encoding="utf-8")
     with pytest.raises((ZeroDivisionError, AssertionError, pytest.fail.Exception)):
-        for example in SYBIL.parse(page).examples():
-            example.evaluate()
+        run_page(page)

@@ -143,7 +143,7 @@ async def _keep_apart(console: Console, engine: MemoryEngine, questions: list[Qu
     leaked = []
     for question in questions:
         stranger = "tomas" if question.owner == "mira" else "mira"
-        results = await engine.recall(question.question, owner=stranger, limit=_STRANGERS_DEPTH)
+        results = await engine.recall(question.question, owner=stranger, limit=_STRANGERS_DEPTH, touch=False)
         leaked += [result.entry.id for result in results if result.entry.owner == question.owner]
     text = f"Each question once more, as another owner: {len(leaked)} of the first owner's memories came up."
     show_step(console, "Keep owners apart", text)
@@ -151,4 +151,4 @@ async def _keep_apart(console: Console, engine: MemoryEngine, questions: list[Qu
 
 
 async def _first(engine: MemoryEngine, question: Question) -> RecallResult:
-    return (await engine.recall(question.question, owner=question.owner, limit=1))[0]
+    return (await engine.recall(question.question, owner=question.owner, limit=1, touch=False))[0]
