@@ -12,7 +12,14 @@ if TYPE_CHECKING:
     from lamina.ports.language_model import LanguageModel
     from lamina.ports.memory_adapter import MemoryAdapter
 
-__all__ = ["adapter_names", "load_adapter", "load_embedder", "load_language_model"]
+__all__ = [
+    "adapter_names",
+    "adopt_embedder",
+    "adopt_language_model",
+    "load_adapter",
+    "load_embedder",
+    "load_language_model",
+]
 
 
 def adapter_names() -> list[str]:
@@ -55,3 +62,15 @@ def _load(group: str, field: str, name: str) -> Any:
     if name not in known:
         raise ConfigError(field, f"{name!r} is unknown", f"Use one of: {', '.join(sorted(known))}.")
     return known[name].load()
+
+
+def adopt_embedder(thing: object = None, **options: Any) -> Embedder:
+    """The embedder made of a caller's own object or function: see `lamina.providers.callables.as_embedder`."""
+    embedder: Embedder = _load("lamina.embedders", "embed", "callable")(thing, **options)
+    return embedder
+
+
+def adopt_language_model(thing: object) -> LanguageModel:
+    """The language model made of a caller's own object or function: see `as_language_model` there."""
+    language_model: LanguageModel = _load("lamina.language_models", "llm", "callable")(thing)
+    return language_model

@@ -215,8 +215,12 @@ def _parse_entry(key: str, value: Any) -> Iterable[Filter]:
         return [And(parts) if key == "and" else Or(parts)]
     if key == "not":
         return [Not(Where.parse(value))]
+    if not isinstance(key, str):
+        raise InvalidType("where", f"the key {key!r} is not text", "Build the filter with Where for other keys.")
     path = Where(key)._path  # noqa: SLF001 - the parser is part of the class
     if isinstance(value, Mapping):
+        if not value:
+            raise InvalidInput("where", f"{key!r} has no operator", "Name one, such as eq, or leave the key out.")
         return [Compare(path, _operator(name), _operand(operand)) for name, operand in value.items()]
     if isinstance(value, list | tuple):
         return [Compare(path, Operator.IN, tuple(value))]
@@ -327,6 +331,15 @@ class MemoryFilter:
     created_before: datetime | None = None
     updated_before: datetime | None = None
     has_embedding: bool | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("now", "created_before", "updated_before"):
+            instant = getattr(self, name)
+            if instant is not None and instant.tzinfo is None:
+                raise InvalidInput(name, "has no time zone", "Give a timezone-aware datetime.")
+        for name in ("tags", "tags_any"):
+            if not all(isinstance(tag, str) and is_clean(tag) for tag in getattr(self, name)):
+                raise InvalidInput(name, "holds what is no text, a NUL or a lone surrogate", "No tag can be that.")
 
     def matches(self, entry: MemoryEntry) -> bool:
         """Whether the entry passes: the reference that every adapter is held to."""

@@ -37,6 +37,7 @@ MAX_METADATA_BYTES: Final = 256 * 1024
 MAX_METADATA_DEPTH: Final = 32
 MAX_TAGS: Final = 256
 
+_FLOAT32_MAX: Final = (2 - 2**-23) * 2.0**127
 _REMEDY = "Use text, whole numbers of 64 bits, finite numbers, bool, None, lists and dicts with text keys."
 
 
@@ -66,8 +67,13 @@ def check_entry(entry: MemoryEntry) -> None:
         check_vector(entry.embedding)
     for name in ("superseded_by", "source"):
         _check_text(name, getattr(entry, name))
+    if not isinstance(entry.derived_from, list):
+        remedy = "Give a list of ids."
+        raise InvalidType("derived_from", f"must be a list, not {type(entry.derived_from).__name__}", remedy)
     for each in entry.derived_from:
         check_name("derived_from", each)
+    _check_count("access_count", entry.access_count, 0)
+    _check_count("revision", entry.revision, 1)
 
 
 def check_unit_interval(field: str, value: object) -> float:
@@ -102,16 +108,20 @@ def check_instant(field: str, value: object) -> datetime:
 
 
 def check_vector(vector: Vector) -> None:
-    """Refuse a vector that is empty or holds something that is not a finite number."""
-    if len(vector) == 0:
-        raise InvalidInput("embedding", "has no dimensions", "Give at least one number, or None.")
-    if not all(map(math.isfinite, vector)):
-        raise InvalidInput("embedding", "holds NaN or infinity", "Give finite numbers.")
+    """Refuse a vector that is empty or holds something that is not a number of 32-bit floating point."""
+    try:
+        if len(vector) == 0:
+            raise InvalidInput("embedding", "has no dimensions", "Give at least one number, or None.")
+        if all(-_FLOAT32_MAX <= each <= _FLOAT32_MAX for each in vector):  # NaN fails this too
+            return
+    except TypeError:
+        raise InvalidType("embedding", "is not a sequence of numbers", "Give a list of float.") from None
+    raise InvalidInput("embedding", "holds NaN, infinity or what 32 bits cannot carry", "Give finite numbers.")
 
 
 def check_metadata(metadata: object) -> None:
     """Refuse metadata that JSON cannot carry unchanged to every backend and back."""
-    if not isinstance(metadata, Mapping):
+    if not isinstance(metadata, dict):
         raise InvalidType("metadata", f"must be a dict, not {type(metadata).__name__}", "Give a dict with text keys.")
     _check_json("metadata", metadata, MAX_METADATA_DEPTH)
     size = len(json.dumps(metadata, ensure_ascii=False).encode())
@@ -157,6 +167,13 @@ def _check_text(field: str, value: object) -> None:
         check_name(field, value)
 
 
+def _check_count(field: str, value: object, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidType(field, f"must be a whole number, not {type(value).__name__}", "Give an int.")
+    if value < least or value not in INT64:
+        raise InvalidInput(field, f"must be at least {least} and fit 64 bits, not {value}", "Give such a number.")
+
+
 def _check_kind(field: str, value: object, kind: type[StrEnum]) -> None:
     if not isinstance(value, kind):
         known = ", ".join(kind)
@@ -166,7 +183,7 @@ def _check_kind(field: str, value: object, kind: type[StrEnum]) -> None:
 def _check_json(where: str, value: object, depth: int) -> None:
     if depth < 0:
         raise InvalidInput("metadata", f"is nested deeper than {MAX_METADATA_DEPTH} levels", "Flatten it.")
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         for key, each in value.items():
             if not isinstance(key, str) or not is_clean(key):
                 raise InvalidInput("metadata", f"{where} has the key {key!r}", _REMEDY)

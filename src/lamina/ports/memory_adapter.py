@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from weakref import WeakKeyDictionary
 from lamina.domain.filters import Expiry, MemoryFilter
 from lamina.domain.memory import Layer, MemoryEntry, Vector
 from lamina.domain.scope import Scope
+from lamina.domain.validation import check_entry
 from lamina.errors import Conflict, InvalidInput, ScopeError, Unsupported
 
 __all__ = [
@@ -179,7 +181,7 @@ class MemoryAdapter(ABC):
 
     @abstractmethod
     async def store(self, scope: Scope, entry: MemoryEntry) -> None:
-        """Insert the entry, or replace the one with the same tenant and id.
+        """Insert the entry, or replace the one with the same tenant and id, expired or not.
 
         `entry.seq` and `entry.revision` are not taken over: a new entry gets the next `seq` and
         revision 1 (or `entry.revision` if that is greater), a replacement keeps its `seq` and
@@ -256,6 +258,9 @@ class MemoryAdapter(ABC):
         With `if_new`, an entry is not written if one that says the same is live at its `created_at`
         (see `find_duplicate`), among those stored or earlier in the batch; that one is returned in its place.
         """
+        for entry in entries:  # before the look-up, which would show a twin outside the scope
+            check_entry(entry)
+            check_in_scope(scope, entry)
         found: builtins.list[MemoryEntry | None] = []
         async with self._turn():
             for entry in entries:
@@ -325,17 +330,20 @@ class MemoryAdapter(ABC):
         return None
 
     async def history(self, scope: Scope, id: str) -> builtins.list[MemoryEntry]:
-        """What the entry was before each update, oldest first, without embeddings. Needs `Capability.HISTORY`."""
+        """What the entry was at each earlier revision, oldest first, without embeddings; empty if there is none.
+
+        Needs `Capability.HISTORY`.
+        """
         raise Unsupported(f"The {self.name} adapter", Capability.HISTORY)
 
     async def load_meta(self, scope: Scope, key: str) -> str | None:
         """What `save_meta` kept under this key for the scope's tenant, or None."""
-        entry = await self.get(Scope(META_TENANT), f"{scope.tenant}/{key}")
+        entry = await self.get(Scope(META_TENANT), _meta_id(scope, key))
         return None if entry is None else entry.content
 
     async def save_meta(self, scope: Scope, key: str, value: str, now: datetime) -> None:
         """Keep a non-blank text about the scope's tenant, such as its embedding fingerprint."""
-        id = f"{scope.tenant}/{key}"
+        id = _meta_id(scope, key)
         entry = MemoryEntry(id=id, content=value, created_at=now, updated_at=now, tenant=META_TENANT)
         await self.store(Scope(META_TENANT), entry)
 
@@ -344,6 +352,11 @@ class MemoryAdapter(ABC):
         locks = self.__dict__.setdefault("_turns", WeakKeyDictionary())
         lock: asyncio.Lock = locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
         return lock
+
+
+def _meta_id(scope: Scope, key: str) -> str:
+    """One id for each tenant and key, however long the tenant's name is and whatever stands in it."""
+    return hashlib.sha256(f"{scope.tenant}\0{key}".encode()).hexdigest()
 
 
 def check_in_scope(scope: Scope, entry: MemoryEntry) -> None:

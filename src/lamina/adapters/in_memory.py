@@ -1,0 +1,358 @@
+"""An adapter that keeps everything in this process's memory and loses it with the process.
+
+It is the reference in code: filters, words and similarity come straight from the domain. Good
+for tests, for short-lived agents, and for reading; SQLite is as easy and keeps what it is given.
+"""
+
+from __future__ import annotations
+
+import builtins
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from threading import Lock
+from typing import Any, ClassVar, Final
+
+from lamina.domain.filters import MemoryFilter
+from lamina.domain.lexical import index_terms, query_terms, similarity, term_weights
+from lamina.domain.memory import Layer, MemoryEntry, Vector
+from lamina.domain.scope import Scope
+from lamina.domain.validation import check_entry, check_vector
+from lamina.errors import Conflict, EmbeddingDimensionError
+from lamina.ports.memory_adapter import (
+    ACCESS_FIELDS,
+    Capability,
+    ListOptions,
+    MemoryAdapter,
+    Order,
+    SearchHit,
+    SearchOptions,
+    TermStatistics,
+    Update,
+    check_in_scope,
+    check_updates,
+)
+
+__all__ = ["InMemoryAdapter"]
+
+_INSTANTS: Final = ("created_at", "updated_at", "last_accessed_at", "expires_at", "occurred_at", "valid_until")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A stored entry, which is never changed and never handed out, and what is derived from it."""
+
+    entry: MemoryEntry
+    digest: str
+    terms: frozenset[str]
+    past: tuple[MemoryEntry, ...]
+
+
+class _Tenant:
+    """The rows of one tenant, in insertion order, and the ids behind each digest."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, _Row] = {}
+        self.same: dict[str, dict[str, None]] = {}
+        self.vectors = 0
+        self.dimensions = 0
+
+    def put(self, row: _Row) -> None:
+        """Add the row, or replace the one with its id, in its place."""
+        if row.entry.embedding is not None:
+            self.check_dimensions(row.entry.embedding)
+            self.dimensions = len(row.entry.embedding)
+            self.vectors += 1
+        self._forget(self.rows.get(row.entry.id))
+        self.rows[row.entry.id] = row
+        self.same.setdefault(row.digest, {})[row.entry.id] = None
+
+    def remove(self, id: str) -> None:
+        self._forget(self.rows.pop(id))
+
+    def check_dimensions(self, vector: Vector) -> None:
+        if self.vectors and len(vector) != self.dimensions:
+            raise EmbeddingDimensionError(self.dimensions, len(vector))
+
+    def _forget(self, row: _Row | None) -> None:
+        if row is None:
+            return
+        self.vectors -= row.entry.embedding is not None
+        same = self.same[row.digest]
+        del same[row.entry.id]
+        if not same:
+            del self.same[row.digest]
+
+
+class InMemoryAdapter(MemoryAdapter):
+    """Memories in this process, for any number of threads and event loops.
+
+    They live as long as the object does: `close` keeps them. A vector search reads every vector
+    of the tenant, a text search the words of every entry: meant for up to some ten thousand.
+    """
+
+    name: ClassVar[str] = "memory"
+    capabilities: ClassVar[frozenset[Capability]] = frozenset(
+        {
+            Capability.VECTOR,
+            Capability.TEXT,
+            Capability.FILTER,
+            Capability.COMPARE_AND_SET,
+            Capability.TRANSACTIONS,
+            Capability.HISTORY,
+        }
+    )
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._tenants: dict[str, _Tenant] = {}
+        self._seq = 0
+        self._undo: list[tuple[str, str, _Row | None]] = []
+
+    async def initialize(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+    async def store(self, scope: Scope, entry: MemoryEntry) -> None:
+        with self._all_or_nothing():
+            self._store(scope, entry)
+
+    async def store_many(
+        self, scope: Scope, entries: Sequence[MemoryEntry], *, if_new: bool = False
+    ) -> builtins.list[MemoryEntry | None]:
+        found: builtins.list[MemoryEntry | None] = []
+        with self._all_or_nothing():
+            for entry in entries:
+                check_entry(entry)
+                check_in_scope(scope, entry)
+                own = Scope(entry.tenant, entry.owner, entry.namespace)
+                twin = self._duplicate(own, entry.layer, entry.digest, entry.created_at) if if_new else None
+                if twin is None:
+                    self._store(scope, entry)
+                found.append(twin)
+        return found
+
+    async def get(self, scope: Scope, id: str) -> MemoryEntry | None:
+        with self._lock:
+            row = self._row(scope, id)
+            return None if row is None else _copy(row.entry)
+
+    async def update(
+        self, scope: Scope, id: str, updates: Mapping[str, Any], *, expected_revision: int | None = None
+    ) -> bool:
+        with self._all_or_nothing():
+            return self._update(scope, Update(id, updates, expected_revision))
+
+    async def update_many(self, scope: Scope, updates: Sequence[Update]) -> builtins.list[bool]:
+        done: builtins.list[bool] = []
+        with self._all_or_nothing():
+            for each in updates:
+                try:
+                    done.append(self._update(scope, each))
+                except Conflict:
+                    done.append(False)
+        return done
+
+    async def delete(self, scope: Scope, id: str) -> bool:
+        with self._lock:
+            return self._delete(scope, id)
+
+    async def delete_many(self, scope: Scope, ids: Sequence[str]) -> builtins.list[bool]:
+        with self._lock:
+            return [self._delete(scope, id) for id in ids]
+
+    async def list(self, options: ListOptions) -> builtins.list[MemoryEntry]:
+        with self._lock:
+            rows = self._admitted(options.scope, options.filter, after=options.after or 0)
+            if options.order is Order.RELEVANCE:
+                rows = iter(sorted(rows, key=_by_relevance))
+            page = islice(rows, options.offset, options.offset + options.limit)
+            return [_copy(row.entry, embedding=options.include_embeddings) for row in page]
+
+    async def count(self, scope: Scope, filter: MemoryFilter) -> int:
+        with self._lock:
+            return sum(1 for _ in self._admitted(scope, filter))
+
+    async def search_by_vector(self, embedding: Vector, options: SearchOptions) -> builtins.list[SearchHit]:
+        check_vector(embedding)
+        with self._lock:
+            self._tenant(options.scope).check_dimensions(embedding)
+            rows = [row for row in self._admitted(options.scope, options.filter) if row.entry.embedding is not None]
+            return _best(rows, _cosines(rows, embedding), options)
+
+    async def search_by_text(self, query: str, options: SearchOptions) -> builtins.list[SearchHit]:
+        terms = query_terms(query)
+        forms = [form for term in terms for form in term.forms]
+        with self._lock:
+            counted = self._count_terms(options.scope, forms, options.filter.now)
+            weights = term_weights(terms, counted.documents, counted.frequencies)
+            rows = builtins.list(self._admitted(options.scope, options.filter))
+            scores = [similarity(terms, weights, row.terms) for row in rows]
+            found = [(row, score) for row, score in zip(rows, scores, strict=True) if score > 0]
+            return _best([row for row, _ in found], [score for _, score in found], options)
+
+    async def touch(self, scope: Scope, ids: Sequence[str], now: datetime) -> None:
+        with self._all_or_nothing():
+            for id in ids:
+                row = self._row(scope, id)
+                if row is not None:
+                    counted = {"access_count": row.entry.access_count + 1, "last_accessed_at": now}
+                    self._update(scope, Update(id, counted))
+
+    async def find_duplicate(self, scope: Scope, layer: Layer, digest: str, now: datetime) -> MemoryEntry | None:
+        with self._lock:
+            return self._duplicate(scope, layer, digest, now)
+
+    async def drop_embeddings(self, scope: Scope) -> int:
+        with self._all_or_nothing():
+            ids = [
+                id
+                for id, row in self._tenant(scope).rows.items()
+                if row.entry.embedding is not None and scope.admits(row.entry)
+            ]
+            return sum(self._update(scope, Update(id, {"embedding": None})) for id in ids)
+
+    async def term_statistics(self, scope: Scope, terms: Sequence[str], now: datetime) -> TermStatistics:
+        with self._lock:
+            return self._count_terms(scope, terms, now)
+
+    async def history(self, scope: Scope, id: str) -> builtins.list[MemoryEntry]:
+        with self._lock:
+            row = self._row(scope, id)
+            return [] if row is None else [_copy(entry) for entry in row.past]
+
+    # Under the lock -----------------------------------------------------------------------
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        with self._lock:
+            self._undo.clear()
+            try:
+                yield
+            except BaseException:
+                for tenant, id, row in reversed(self._undo):
+                    if row is None:
+                        self._tenants[tenant].remove(id)
+                    else:
+                        self._tenants[tenant].put(row)
+                raise
+
+    def _tenant(self, scope: Scope) -> _Tenant:
+        return self._tenants.get(scope.tenant) or _Tenant()
+
+    def _row(self, scope: Scope, id: str) -> _Row | None:
+        row = self._tenant(scope).rows.get(id)
+        return row if row is not None and scope.admits(row.entry) else None
+
+    def _admitted(self, scope: Scope, filter: MemoryFilter, *, after: int = 0) -> Iterator[_Row]:
+        rows = self._tenant(scope).rows.values()
+        return (row for row in rows if row.entry.seq > after and filter.admits(scope, row.entry))
+
+    def _store(self, scope: Scope, entry: MemoryEntry) -> None:
+        check_entry(entry)
+        check_in_scope(scope, entry)
+        old = self._tenant(scope).rows.get(entry.id)
+        if old is None:
+            self._seq += 1
+            self._write(None, entry.replace(seq=self._seq, revision=max(1, entry.revision)))
+            return
+        check_in_scope(scope, old.entry)
+        self._write(old, entry.replace(seq=old.entry.seq, revision=old.entry.revision + 1))
+
+    def _update(self, scope: Scope, update: Update) -> bool:
+        check_updates(update.changes)
+        old = self._row(scope, update.id)
+        if old is None:
+            return False
+        revision = old.entry.revision
+        if update.expected_revision not in {None, revision}:
+            expected = f"it has revision {revision}, not {update.expected_revision}"
+            raise Conflict(f"The memory {update.id!r}", expected)
+        changes = dict(update.changes)
+        if not changes.keys() <= ACCESS_FIELDS:
+            changes["revision"] = revision + 1
+        changed = old.entry.replace(**changes)
+        check_entry(changed)
+        self._write(old, changed)
+        return True
+
+    def _write(self, old: _Row | None, entry: MemoryEntry) -> None:
+        """Keep a copy of the entry; an old row keeps its place, its past, and its words if they are the same."""
+        entry = _copy(entry)
+        past = () if old is None else old.past
+        if old is not None and entry.revision != old.entry.revision:
+            past = (*past, old.entry.replace(embedding=None))
+        if old is not None and old.entry.content == entry.content:
+            row = _Row(entry, old.digest, old.terms, past)
+        else:
+            row = _Row(entry, entry.digest, frozenset(index_terms(entry.content)), past)
+        self._tenants.setdefault(entry.tenant, _Tenant()).put(row)
+        self._undo.append((entry.tenant, entry.id, old))
+
+    def _delete(self, scope: Scope, id: str) -> bool:
+        if self._row(scope, id) is None:
+            return False
+        self._tenant(scope).remove(id)
+        return True
+
+    def _duplicate(self, scope: Scope, layer: Layer, digest: str, now: datetime) -> MemoryEntry | None:
+        tenant = self._tenant(scope)
+        filter = MemoryFilter(now=now, layers=frozenset({layer}))
+        entries = [tenant.rows[id].entry for id in tenant.same.get(digest, {})]
+        oldest = min((each for each in entries if filter.admits(scope, each)), key=lambda e: e.seq, default=None)
+        return None if oldest is None else _copy(oldest)
+
+    def _count_terms(self, scope: Scope, terms: Sequence[str], now: datetime) -> TermStatistics:
+        rows = builtins.list(self._admitted(scope, MemoryFilter(now=now)))
+        return TermStatistics(len(rows), {term: sum(term in row.terms for row in rows) for term in terms})
+
+
+def _copy(entry: MemoryEntry, *, embedding: bool = True) -> MemoryEntry:
+    """The entry with lists, metadata and vector of its own, and its times in UTC."""
+    vector = entry.embedding if embedding else None
+    times = {name: time.astimezone(UTC) for name in _INSTANTS if (time := getattr(entry, name)) is not None}
+    return entry.replace(
+        tags=list(entry.tags),
+        derived_from=list(entry.derived_from),
+        metadata=_copy_json(entry.metadata),
+        embedding=None if vector is None else array("f", vector),
+        **times,
+    )
+
+
+def _copy_json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copy_json(each) for key, each in value.items()}
+    return [_copy_json(each) for each in value] if isinstance(value, list) else value
+
+
+def _by_relevance(row: _Row) -> tuple[float, timedelta, str]:
+    return -row.entry.relevance, _EPOCH - row.entry.created_at, row.entry.id
+
+
+def _cosines(rows: Sequence[_Row], vector: Vector) -> list[float]:
+    """The cosine of each row's vector with this one; 0 where either is a zero vector."""
+    if not rows:
+        return []
+    import numpy as np
+
+    matrix = np.array([row.entry.embedding for row in rows], dtype=np.float64)
+    query = np.array(vector, dtype=np.float64)
+    norms = np.linalg.norm(matrix, axis=1) * np.linalg.norm(query)
+    # Summed row by row, so that equal vectors have equal cosines to the last bit.
+    cosines = (matrix * query).sum(axis=1) / np.where(norms == 0, 1.0, norms)
+    return [float(each) for each in cosines.clip(-1.0, 1.0)]
+
+
+def _best(rows: Sequence[_Row], similarities: Sequence[float], options: SearchOptions) -> list[SearchHit]:
+    ranked = sorted(zip(similarities, rows, strict=True), key=lambda pair: (-pair[0], pair[1].entry.id))
+    return [
+        SearchHit(_copy(row.entry, embedding=options.include_embeddings), score)
+        for score, row in ranked[: options.limit]
+    ]

@@ -1,0 +1,67 @@
+"""Counts accesses off the path of recall: buffered, and written within a second and at close."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Final
+
+from lamina.domain.scope import Scope
+from lamina.errors import LaminaError
+from lamina.ports.memory_adapter import MemoryAdapter
+
+__all__ = ["AccessCounter"]
+
+FLUSH_AFTER: Final = 1.0
+"""Seconds; what a crash may lose of the counting."""
+
+log = logging.getLogger(__name__)
+
+
+class AccessCounter:
+    """Buffers the accesses of one adapter."""
+
+    def __init__(self, adapter: MemoryAdapter, scope: Scope) -> None:
+        self._adapter = adapter
+        self._scope = scope
+        self._pending: list[str] = []
+        self._latest: datetime | None = None
+        self._flusher: asyncio.Task[None] | None = None
+
+    def add(self, ids: Iterable[str], now: datetime) -> None:
+        """Count one access for each id, soon."""
+        self._pending.extend(ids)
+        self._latest = now
+        if self._pending and not self._is_flushing_here():
+            self._flusher = asyncio.get_running_loop().create_task(self._flush_later())
+
+    async def flush(self) -> None:
+        """Write what is pending; a failure is logged, and the counts are kept for the next time."""
+        ids, self._pending = self._pending, []
+        if not ids or self._latest is None:
+            return
+        try:
+            await self._adapter.touch(self._scope, ids, self._latest)
+        except LaminaError:
+            self._pending[:0] = ids
+            log.warning("could not count %d accesses; trying again with the next", len(ids), exc_info=True)
+
+    async def close(self) -> None:
+        """Write what is pending and stop."""
+        flusher, self._flusher = self._flusher, None
+        if flusher is not None and flusher.get_loop() is asyncio.get_running_loop():
+            flusher.cancel()
+            await asyncio.gather(flusher, return_exceptions=True)
+        await self.flush()
+
+    async def _flush_later(self) -> None:
+        await asyncio.sleep(FLUSH_AFTER)
+        self._flusher = None  # from here on an access starts a new flusher
+        await asyncio.shield(self.flush())
+
+    def _is_flushing_here(self) -> bool:
+        """Whether a flusher waits in this very loop; one of a loop that has ended never comes."""
+        flusher = self._flusher
+        return flusher is not None and not flusher.done() and flusher.get_loop() is asyncio.get_running_loop()

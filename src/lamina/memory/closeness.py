@@ -1,0 +1,23 @@
+"""Cosines of one vector with many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lamina.domain.memory import Vector
+
+__all__ = ["cosines"]
+
+
+def cosines(query: Vector, vectors: Sequence[Vector]) -> list[float]:
+    """The cosine of the query with each vector, in [-1, 1]; 0 where either is zero."""
+    import numpy as np  # not before the first vector: it costs more than the rest of the import
+
+    if not vectors:
+        return []
+    matrix = np.asarray(vectors, dtype=np.float64)
+    direction = np.asarray(query, dtype=np.float64)
+    lengths = np.linalg.norm(matrix, axis=1) * np.linalg.norm(direction)
+    products = matrix @ direction
+    closeness = np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0)
+    return [float(each) for each in np.clip(closeness, -1.0, 1.0)]

@@ -1,0 +1,471 @@
+"""The memory engine: one class over storing, recalling, fading and forgetting."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Self, Unpack
+
+from lamina.domain.filters import Expiry, Filter, MemoryFilter
+from lamina.domain.memory import UNSET, Layer, MemoryEntry, Trust, Unset
+from lamina.domain.recall import RecallResult, Results, SearchMode
+from lamina.domain.text import check_name, clean
+from lamina.domain.validation import check_unit_interval
+from lamina.errors import InvalidInput, InvalidType, Unsupported
+from lamina.memory.access import AccessCounter
+from lamina.memory.decay import DecayReport, check_decay
+from lamina.memory.embedding import Progress, ReembedReport
+from lamina.memory.forgetting import Forgetter
+from lamina.memory.inputs import Filters, MemoryInput, read_cutoff, read_filter, read_input
+from lamina.memory.reading import pages
+from lamina.memory.recall import Recaller, RecallRequest
+from lamina.memory.runtime import Runtime
+from lamina.memory.working import WorkingMemory
+from lamina.memory.writing import RestoreReport, Writer
+from lamina.ports.embedder import Embedder, Fingerprint
+from lamina.ports.hooks import ForgetReason
+from lamina.ports.memory_adapter import Capability, ListOptions, MemoryAdapter, Order
+
+__all__ = ["EngineStats", "MemoryEngine"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineStats:
+    """What an engine holds, of its tenant."""
+
+    memories: int
+    expired: int
+    by_layer: dict[str, int]
+    without_embedding: int
+    adapter: str
+    capabilities: tuple[str, ...]
+    fingerprint: Fingerprint | None
+    """Of the model that made the stored vectors; None before the first one."""
+    embedder: str | None
+    """`provider:model` of the configured embedder, or None."""
+    reembed_needed: bool
+
+
+class MemoryEngine:
+    """Stores, recalls and forgets the memories of one tenant.
+
+    Make one with `create_memory_engine`; use it as an async context manager, or call `close`. All
+    coroutines may run side by side. Reads see the memories that are live: an expired one is as
+    absent as a deleted one. With an `owner`, a read sees that owner's own memories and the shared
+    layers (organizational and global) of the tenant; without one, those of all owners.
+    """
+
+    def __init__(self, runtime: Runtime, working: WorkingMemory) -> None:
+        self.working = working
+        self._runtime = runtime
+        self._writer = Writer(runtime)
+        self._recaller = Recaller(runtime)
+        self._forgetter = Forgetter(runtime)
+        self._counters = {id(store): AccessCounter(store, runtime.tenant_scope) for store in runtime.stores()}
+
+    @property
+    def tenant(self) -> str:
+        """The tenant that every call is bound to."""
+        return self._runtime.defaults.tenant
+
+    @property
+    def adapter(self) -> MemoryAdapter:
+        """The store of all layers but, by default, the working one."""
+        return self._runtime.adapter
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """What makes the vectors, if anything does."""
+        return self._runtime.space.embedder
+
+    async def initialize(self) -> None:
+        """Open the stores, and purge what has expired. Idempotent."""
+        for store in self._runtime.stores():
+            await store.initialize()
+        await self._runtime.space.load()
+        await self._forgetter.purge_now_and_then()
+
+    async def close(self) -> None:
+        """Write pending access counts, and let go of the stores and the embedder. Idempotent."""
+        for counter in self._counters.values():
+            await counter.close()
+        for store in self._runtime.stores():
+            await store.close()
+        if self.embedder is not None:
+            await self.embedder.close()
+
+    async def __aenter__(self) -> Self:
+        await self.initialize()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # Storing ------------------------------------------------------------------------------
+
+    async def store(
+        self,
+        content: str | Mapping[str, Any] | MemoryInput,
+        *,
+        layer: Layer | str | None = None,
+        owner: str | None = None,
+        namespace: str | None = None,
+        tags: Sequence[str] = (),
+        metadata: Mapping[str, Any] | None = None,
+        relevance: float | None = None,
+        confidence: float | None = None,
+        ttl: float | timedelta | Unset | None = UNSET,
+        id: str | None = None,
+        occurred_at: datetime | str | None = None,
+        valid_until: datetime | str | None = None,
+        source: str | None = None,
+        trust: Trust | str | None = None,
+        derived_from: Sequence[str] = (),
+    ) -> str | None:
+        """Remember a text and return its id; None if the `on_before_store` hook vetoed it.
+
+        A live memory that says the same (same owner, namespace and layer; white space and Unicode
+        form do not count) is confirmed in place of storing a second one: its id is returned, its
+        relevance becomes the one given here or 1.0, and tags and metadata are united. `ttl` in
+        seconds counts from now: None means never, left out means the layer's default. An `id` of
+        the caller's own makes a repeated call harmless. If the embedder fails, the memory is kept
+        without a vector and found by keyword; `reembed_missing` repairs that.
+
+        Raises:
+            InvalidInput: a field has a value that cannot be stored; nothing was written.
+            InvalidType: a field has a type that cannot be stored; nothing was written.
+            Conflict: the given id names a memory that says something else.
+        """
+        if isinstance(content, str):
+            given = MemoryInput(
+                content=content,
+                layer=layer,
+                owner=owner,
+                namespace=namespace,
+                tags=tags,
+                metadata=metadata,
+                relevance=relevance,
+                confidence=confidence,
+                ttl=ttl,
+                id=id,
+                occurred_at=occurred_at,
+                valid_until=valid_until,
+                source=source,
+                trust=trust,
+                derived_from=derived_from,
+            )
+        else:
+            given = read_input(content)
+        return (await self.store_many([given]))[0]
+
+    async def store_many(self, items: Iterable[str | Mapping[str, Any] | MemoryInput]) -> list[str | None]:
+        """Remember many texts: one batch of embeddings and one of writing; ids in order, None for vetoed ones.
+
+        The rules are those of `store`, item by item. If one item cannot be stored, none is.
+        """
+        if isinstance(items, str | Mapping):
+            raise InvalidType("items", "must be a list", "Use store for a single memory.")
+        ids = await self._writer.store_many([read_input(item) for item in items])
+        await self._forgetter.purge_now_and_then()
+        return ids
+
+    async def update(
+        self, id: str, *, owner: str | None = None, expected_revision: int | None = None, **changes: Any
+    ) -> MemoryEntry:
+        """Edit a memory's content, layer, tags, metadata, relevance, confidence, ttl or provenance; returns it.
+
+        `expected_revision` makes the edit fail if somebody else changed the memory since it was
+        read. New content is guarded by `on_before_store` and embedded anew.
+
+        Raises:
+            MemoryNotFound: there is no live memory of this id (and owner).
+            Conflict: the memory has another revision than the expected one.
+            InvalidInput: a field cannot be edited, has an impossible value, or the hook vetoed the edit.
+        """
+        return await self._writer.update(id, changes, owner=owner, expected_revision=expected_revision)
+
+    async def restore(self, entries: Sequence[MemoryEntry], *, replace: bool = False) -> RestoreReport:
+        """Write entries exactly as they are, ids, times and counts included: for imports and moves.
+
+        They become this tenant's. Ids that exist are skipped, or overwritten with `replace`. Hooks
+        do not run, and nothing is embedded: see `reembed_missing`.
+        """
+        return await self._writer.restore(entries, replace=replace)
+
+    # Reading ------------------------------------------------------------------------------
+
+    async def get(self, id: str, *, owner: str | None = None, namespace: str | None = None) -> MemoryEntry | None:
+        """The live memory of this id, with its embedding, or None."""
+        scope = self._runtime.read_scope(owner, None, namespace)
+        for store in self._runtime.stores():
+            entry = await store.get(scope, id)
+            if entry is not None and not entry.is_expired(self._runtime.clock()):
+                return entry
+        return None
+
+    async def history(self, id: str, *, owner: str | None = None) -> list[MemoryEntry]:
+        """What the memory was before each edit, oldest first.
+
+        Raises:
+            Unsupported: the adapter keeps no history.
+        """
+        scope = self._runtime.read_scope(owner, None, None)
+        if Capability.HISTORY not in self.adapter.capabilities:
+            raise Unsupported(f"The {self.adapter.name} adapter", Capability.HISTORY)
+        for store in self._runtime.stores():
+            if versions := await store.history(scope, id):
+                return versions
+        return []
+
+    async def recall(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        offset: int = 0,
+        mode: SearchMode | str | None = None,
+        min_score: float | None = None,
+        touch: bool = True,
+        explain: bool = False,
+        **filters: Unpack[Filters],
+    ) -> Results[RecallResult]:
+        """The memories that answer the query best, best first, each with its score broken down.
+
+        `min_score` (inclusive) is on the score; for the filters see `Filters`. The results count as
+        accessed unless `touch` is off. `explain` adds to each result its place in both legs and its
+        components times their weights, and to the list what was dropped and why. If a leg cannot
+        answer, the other one does, and the list's `degraded` says so.
+
+        Raises:
+            InvalidInput: the query is blank, or an argument is out of range.
+            Unsupported: the backend lacks a search and the scope is too large to scan in its place.
+        """
+        _check_query(query)
+        now = self._runtime.clock()
+        scope, filter = self._read(now, filters)
+        request = RecallRequest(
+            query=clean(query),
+            scope=scope,
+            filter=filter,
+            mode=_read_mode(mode, self._runtime.search_mode),
+            limit=_check_count("limit", limit, 1),
+            offset=_check_count("offset", offset, 0),
+            min_score=None if min_score is None else check_unit_interval("min_score", min_score),
+            explain=explain,
+        )
+        results = await self._recaller.recall(request)
+        if touch:
+            self._count_accesses(results, now)
+        await self._forgetter.purge_now_and_then()
+        return results
+
+    async def query(
+        self,
+        query: str | None = None,
+        *,
+        limit: int = 20,
+        offset: int = 0,
+        mode: SearchMode | str | None = None,
+        min_score: float | None = None,
+        touch: bool = True,
+        **filters: Unpack[Filters],
+    ) -> Results[MemoryEntry]:
+        """Bare memories: with a text, those that `recall` finds; without, a listing.
+
+        A listing is sorted by stored relevance, best first, then newest first, then by id; it
+        counts no accesses, and takes no `min_score`.
+        """
+        if query is not None and query.strip():
+            recalled = await self.recall(
+                query, limit=limit, offset=offset, mode=mode, min_score=min_score, touch=touch, **filters
+            )
+            return Results([result.entry for result in recalled], degraded=recalled.degraded)
+        if min_score is not None:
+            raise InvalidInput("min_score", "needs a query text", "Use min_relevance for a listing.")
+        scope, filter = self._read(self._runtime.clock(), filters)
+        return Results(
+            await self._list(scope, filter, _check_count("limit", limit, 1), _check_count("offset", offset, 0))
+        )
+
+    async def scan(
+        self, *, include_expired: bool = False, include_embeddings: bool = False, **filters: Unpack[Filters]
+    ) -> AsyncIterator[MemoryEntry]:
+        """Every memory that the filters admit, in insertion order, however many; fit for export."""
+        scope, filter = self._read(self._runtime.clock(), filters)
+        if include_expired:
+            filter = replace(filter, expiry=Expiry.ANY)
+        for store in self._runtime.stores(filter.layers):
+            async for page in pages(store, scope, filter, include_embeddings=include_embeddings):
+                for entry in page:
+                    yield entry
+
+    async def count(self, **filters: Unpack[Filters]) -> int:
+        """How many memories the filters admit."""
+        scope, filter = self._read(self._runtime.clock(), filters)
+        return await self._forgetter.count(scope, filter)
+
+    async def stats(self) -> EngineStats:
+        """Counts, and the state of the vectors."""
+        everything = MemoryFilter(now=self._runtime.clock())
+        scope, space = self._runtime.tenant_scope, self._runtime.space
+
+        async def number(filter: MemoryFilter) -> int:
+            return await self._forgetter.count(scope, filter)
+
+        return EngineStats(
+            memories=await number(everything),
+            expired=await number(replace(everything, expiry=Expiry.EXPIRED)),
+            by_layer={layer.value: await number(replace(everything, layers=frozenset({layer}))) for layer in Layer},
+            without_embedding=await number(replace(everything, has_embedding=False)),
+            adapter=self.adapter.name,
+            capabilities=tuple(sorted(self.adapter.capabilities)),
+            fingerprint=space.fingerprint,
+            embedder=None if space.embedder is None else f"{space.embedder.provider}:{space.embedder.model}",
+            reembed_needed=space.needs_reembed,
+        )
+
+    # Fading and forgetting ----------------------------------------------------------------
+
+    async def decay(
+        self,
+        *,
+        factor: float = 0.95,
+        min_relevance: float = 0.1,
+        older_than: timedelta = timedelta(hours=24),
+        older_than_ms: float | None = None,
+        owner: str | None = None,
+        namespace: str | None = None,
+    ) -> DecayReport:
+        """One cycle: multiply the relevance of memories not changed or confirmed lately, down to a floor.
+
+        `min_relevance` is the floor; a memory below it stays where it is. Each call is a cycle of
+        its own: calling twice fades twice. Nothing does this by itself.
+        """
+        check_decay(factor, min_relevance)
+        age = older_than if older_than_ms is None else timedelta(milliseconds=older_than_ms)
+        if age < timedelta(0):
+            raise InvalidInput("older_than", "is negative", "Give an age, such as timedelta(hours=24).")
+        now = self._runtime.clock()
+        aged = MemoryFilter(now=now, updated_before=now - age)
+        scope = self._runtime.write_scope(owner, namespace)
+        return await self._forgetter.decay(scope, aged, factor=factor, floor=min_relevance)
+
+    async def forget(self, id: str, *, owner: str | None = None) -> bool:
+        """Delete the memory with its text index, vector and history; False if there is none."""
+        check_name("id", id)
+        return await self._forgetter.forget(id, owner)
+
+    async def forget_where(
+        self,
+        *,
+        layer: Layer | str | None = None,
+        layers: Iterable[Layer | str] | None = None,
+        owner: str | None = None,
+        namespace: str | None = None,
+        tags: Iterable[str] = (),
+        tags_any: Iterable[str] = (),
+        where: Filter | Mapping[str, Any] | None = None,
+        older_than: datetime | timedelta | str | None = None,
+        dry_run: bool = False,
+    ) -> int:
+        """Delete every memory that meets all these conditions, and return how many; `dry_run` only counts.
+
+        `older_than` is strict and on `created_at`: an age, an instant, or ISO text. An owner binds
+        every layer here.
+
+        Raises:
+            InvalidInput: no condition was given; deleting everything is `clear(confirm=True)`.
+        """
+        now = self._runtime.clock()
+        if not (layer or layers or owner or namespace or where or older_than is not None) and not (tags or tags_any):
+            raise InvalidInput("filter", "has no condition", "To delete everything call clear(confirm=True).")
+        filter = read_filter(
+            now,
+            layer=layer,
+            layers=layers,
+            tags=tags,
+            tags_any=tags_any,
+            where=where,
+            created_before=read_cutoff("older_than", older_than, now),
+        )
+        scope = self._runtime.write_scope(owner, namespace)
+        if dry_run:
+            return await self._forgetter.count(scope, filter)
+        return await self._forgetter.forget_all(scope, filter, ForgetReason.FILTER)
+
+    async def clear(self, *, confirm: bool = False) -> int:
+        """Delete every memory of the tenant, expired ones too, and return how many; refused unless confirmed."""
+        if confirm is not True:
+            raise InvalidInput("confirm", "is not given", "Call clear(confirm=True) to delete every memory.")
+        everything = MemoryFilter(now=self._runtime.clock(), expiry=Expiry.ANY)
+        return await self._forgetter.forget_all(self._runtime.tenant_scope, everything, ForgetReason.CLEARED)
+
+    async def purge_expired(self) -> int:
+        """Delete what has expired, and return how much there was; the engine does so now and then by itself."""
+        return await self._forgetter.purge_expired()
+
+    async def reembed(self, *, force: bool = False, progress: Progress | None = None) -> ReembedReport:
+        """Change the store over to the configured embedder, then embed whatever has no vector.
+
+        If the stored vectors are another model's (or with `force`) they are dropped first; from
+        then on searches go by keyword and by the vectors made so far. May be interrupted and
+        called again: it goes on where it stopped.
+
+        Raises:
+            ConfigError: no embedder is configured.
+            ProviderError: the embedder failed; what was embedded until then is kept.
+        """
+        return await self._runtime.space.reembed(force=force, progress=progress)
+
+    async def reembed_missing(self, *, progress: Progress | None = None) -> ReembedReport:
+        """Embed the memories that have no vector, as after a failure of the embedder.
+
+        Raises:
+            EmbeddingFingerprintError: the stored vectors are another model's; see `reembed`.
+            ProviderError: the embedder failed; what was embedded until then is kept.
+        """
+        return await self._runtime.space.embed_missing(progress=progress)
+
+    def _read(self, now: datetime, filters: Filters) -> tuple[Any, MemoryFilter]:
+        given = dict(filters)
+        owner, owner_id, namespace = (given.pop(name, None) for name in ("owner", "owner_id", "namespace"))
+        scope = self._runtime.read_scope(owner, owner_id, namespace)  # type: ignore[arg-type] # checked by Scope
+        return scope, read_filter(now, **given)  # type: ignore[arg-type] # the keys are those of Filters
+
+    async def _list(self, scope: Any, filter: MemoryFilter, limit: int, offset: int) -> list[MemoryEntry]:
+        stores = self._runtime.stores(filter.layers)
+        found: list[MemoryEntry] = []
+        for store in stores:
+            if filter.where is not None and Capability.FILTER not in store.capabilities:
+                found += [entry async for page in pages(store, scope, filter) for entry in page]
+                continue
+            options = ListOptions(scope=scope, filter=filter, limit=limit + offset, order=Order.RELEVANCE)
+            found += await store.list(options)
+        found.sort(key=lambda entry: (-entry.relevance, -entry.created_at.timestamp(), entry.id))
+        return found[offset : offset + limit]
+
+    def _count_accesses(self, results: Iterable[RecallResult], now: datetime) -> None:
+        for store in self._runtime.stores():
+            ids = [result.entry.id for result in results if self._runtime.store_of(result.entry.layer) is store]
+            self._counters[id(store)].add(ids, now)
+
+
+def _check_query(query: object) -> None:
+    if not isinstance(query, str):
+        raise InvalidType("query", f"must be text, not {type(query).__name__}", "Give a str.")
+    if not query.strip():
+        raise InvalidInput("query", "is blank", "Give a text to search for, or list with engine.query().")
+
+
+def _read_mode(mode: SearchMode | str | None, default: SearchMode) -> SearchMode:
+    try:
+        return default if mode is None else SearchMode(mode)
+    except ValueError:
+        raise InvalidInput("mode", f"{mode!r} is unknown", f"Use one of: {', '.join(SearchMode)}.") from None
+
+
+def _check_count(field: str, value: object, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InvalidInput(field, f"must be a whole number of at least {least}, not {value!r}", "Give such a number.")
+    return value

@@ -1,0 +1,86 @@
+"""Deleting memories, and fading them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from lamina.domain.filters import Expiry, MemoryFilter
+from lamina.domain.scope import Scope
+from lamina.memory.decay import DecayReport, decayed
+from lamina.memory.reading import count, pages
+from lamina.memory.runtime import Runtime
+from lamina.ports.hooks import ForgetReason
+from lamina.ports.memory_adapter import Update
+
+__all__ = ["Forgetter"]
+
+PURGE_EVERY: Final = timedelta(minutes=1)
+
+
+class Forgetter:
+    """The forgetting half of a memory engine."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._purged_at: datetime | None = None
+
+    async def forget(self, id: str, owner: str | None) -> bool:
+        """Delete one memory; False if there is no such one in the scope."""
+        scope = self._runtime.write_scope(owner)
+        for store in self._runtime.stores():
+            entry = await store.get(scope, id)
+            if entry is not None and await store.delete(scope, id):
+                live = not entry.is_expired(self._runtime.clock())
+                await self._runtime.hooks.on_forget([entry], ForgetReason.EXPLICIT if live else ForgetReason.EXPIRED)
+                return live
+        return False
+
+    async def forget_all(self, scope: Scope, filter: MemoryFilter, reason: ForgetReason) -> int:
+        """Delete everything that the scope and the filter admit; how many there were."""
+        deleted = 0
+        for store in self._runtime.stores(filter.layers):
+            async for page in pages(store, scope, filter):
+                gone = await store.delete_many(scope, [entry.id for entry in page])
+                deleted += sum(gone)
+                await self._runtime.hooks.on_forget(
+                    [entry for entry, was_there in zip(page, gone, strict=True) if was_there], reason
+                )
+        return deleted
+
+    async def count(self, scope: Scope, filter: MemoryFilter) -> int:
+        """How many memories the scope and the filter admit."""
+        return sum([await count(store, scope, filter) for store in self._runtime.stores(filter.layers)])
+
+    async def purge_expired(self) -> int:
+        """Delete what has expired; how much there was."""
+        now = self._purged_at = self._runtime.clock()
+        expired = MemoryFilter(now=now, expiry=Expiry.EXPIRED)
+        return await self.forget_all(self._runtime.tenant_scope, expired, ForgetReason.EXPIRED)
+
+    async def purge_now_and_then(self) -> None:
+        """Purge, unless that was done less than a minute ago."""
+        now = self._runtime.clock()
+        if self._purged_at is None or not timedelta(0) <= now - self._purged_at < PURGE_EVERY:
+            await self.purge_expired()
+
+    async def decay(self, scope: Scope, filter: MemoryFilter, *, factor: float, floor: float) -> DecayReport:
+        """One cycle over everything that the scope and the filter admit.
+
+        A memory that is confirmed or edited while the cycle runs keeps its new relevance.
+        """
+        report = DecayReport()
+        for store in self._runtime.stores(filter.layers):
+            async for page in pages(store, scope, replace(filter, expiry=Expiry.LIVE)):
+                report.scanned += len(page)
+                faded = {entry.id: decayed(entry.relevance, factor, floor) for entry in page}
+                changed = [entry for entry in page if faded[entry.id] < entry.relevance]
+                done = await store.update_many(
+                    scope, [Update(entry.id, {"relevance": faded[entry.id]}, entry.revision) for entry in changed]
+                )
+                report.decayed += sum(done)
+                report.floored += sum(
+                    was_changed and faded[entry.id] <= floor for entry, was_changed in zip(changed, done, strict=True)
+                )
+        return report

@@ -1,0 +1,217 @@
+"""Callers' arguments become entries, filters and scopes: read, cleaned and checked in one place."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypedDict
+
+from lamina.domain.filters import Filter, MemoryFilter, Where
+from lamina.domain.memory import UNSET, Layer, MemoryEntry, Trust, Unset
+from lamina.domain.text import clean
+from lamina.domain.validation import check_entry, check_instant, check_ttl, check_unit_interval, clean_metadata
+from lamina.errors import InvalidInput, InvalidType
+
+__all__ = ["Filters", "MemoryInput", "read_filter", "read_input", "read_instant", "read_layer", "read_tags"]
+
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+@dataclass(slots=True, kw_only=True)
+class MemoryInput:
+    """What a caller says about a memory to store; what is left out takes the engine's defaults.
+
+    `ttl` in seconds counts from now; None means never; left out, the layer's default holds.
+    """
+
+    content: str
+    layer: Layer | str | None = None
+    owner: str | None = None
+    namespace: str | None = None
+    tags: Sequence[str] = ()
+    metadata: Mapping[str, Any] | None = None
+    relevance: float | None = None
+    confidence: float | None = None
+    ttl: float | timedelta | Unset | None = UNSET
+    id: str | None = None
+    occurred_at: datetime | str | None = None
+    valid_until: datetime | str | None = None
+    source: str | None = None
+    trust: Trust | str | None = None
+    derived_from: Sequence[str] = ()
+
+
+class Filters(TypedDict, total=False):
+    """Which memories a call is about; all conditions must hold.
+
+    `layer` and `layers` are the same filter, and so are `owner` and `owner_id`. `tags` must all be
+    there, `tags_any` at least one. `where` is a filter on metadata, or a mapping for `Where.parse`.
+    """
+
+    layer: Layer | str | None
+    layers: Iterable[Layer | str] | None
+    owner: str | None
+    owner_id: str | None
+    namespace: str | None
+    tags: Iterable[str]
+    tags_any: Iterable[str]
+    where: Filter | Mapping[str, Any] | None
+    min_relevance: float | None
+    min_confidence: float | None
+
+
+def read_input(item: object) -> MemoryInput:
+    """The item as a `MemoryInput`; a mapping may have camelCase keys, and unknown keys are refused."""
+    if isinstance(item, MemoryInput):
+        return item
+    if isinstance(item, str):
+        return MemoryInput(content=item)
+    if not isinstance(item, Mapping):
+        raise InvalidType(
+            "content", f"must be text, not {type(item).__name__}", "Give a str, a mapping or a MemoryInput."
+        )
+    named = {_HUMP.sub("_", key).lower() if isinstance(key, str) else key: value for key, value in item.items()}
+    if "content" not in named:
+        raise InvalidInput("content", "is missing", "Give the text to remember under the key 'content'.")
+    known = [each.name for each in dataclasses.fields(MemoryInput)]
+    for key in named:
+        if key not in known:
+            raise InvalidInput(str(key), "is not a field of a memory", f"Use: {', '.join(known)}.")
+    return MemoryInput(**named)
+
+
+def read_layer(layer: Layer | str) -> Layer:
+    """The layer of this name."""
+    try:
+        return Layer(layer)
+    except ValueError:
+        raise InvalidInput("layer", f"{layer!r} is unknown", f"Use one of: {', '.join(Layer)}.") from None
+
+
+def read_trust(trust: Trust | str) -> Trust:
+    """The trust of this name."""
+    try:
+        return Trust(trust)
+    except ValueError:
+        raise InvalidInput("trust", f"{trust!r} is unknown", f"Use one of: {', '.join(Trust)}.") from None
+
+
+def read_tags(field: str, tags: Iterable[str]) -> list[str]:
+    """The tags, cleaned, each once, in order."""
+    if isinstance(tags, str) or not isinstance(tags, Iterable):
+        raise InvalidType(field, "must be a list of text", f"Give {field}=['...'].")
+    read = list(tags)
+    for tag in read:
+        if not isinstance(tag, str):
+            raise InvalidType(field, f"must hold text, not {type(tag).__name__}", "Give each tag as a str.")
+    return list(dict.fromkeys(map(clean, read)))
+
+
+def read_instant(field: str, value: object) -> datetime | None:
+    """An instant in UTC from a datetime or ISO 8601 text; one without a zone is taken as UTC."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            raise InvalidInput(
+                field, f"{value!r} is no date or time", "Give ISO 8601, such as 2026-03-01T09:00Z."
+            ) from None
+    if isinstance(value, datetime) and value.tzinfo is None:
+        value = value.replace(tzinfo=UTC)
+    return check_instant(field, value)
+
+
+def read_cutoff(field: str, value: datetime | timedelta | str | None, now: datetime) -> datetime | None:
+    """An instant from a datetime, ISO text, or an age."""
+    if isinstance(value, timedelta):
+        return now - value
+    return read_instant(field, value)
+
+
+def read_filter(
+    now: datetime,
+    *,
+    layer: Layer | str | None = None,
+    layers: Iterable[Layer | str] | None = None,
+    tags: Iterable[str] = (),
+    tags_any: Iterable[str] = (),
+    where: Filter | Mapping[str, Any] | None = None,
+    min_relevance: float | None = None,
+    min_confidence: float | None = None,
+    created_before: datetime | None = None,
+) -> MemoryFilter:
+    """The filter that these arguments describe, over the memories that are live now."""
+    if isinstance(layers, str):
+        raise InvalidType("layers", "must be a list of layers", f"Give layers=[{layers!r}].")
+    named = None if layers is None else {read_layer(each) for each in layers}
+    if layer is not None:
+        named = {read_layer(layer)} if named is None else named & {read_layer(layer)}
+    return MemoryFilter(
+        now=now,
+        layers=None if named is None else frozenset(named),
+        tags=tuple(read_tags("tags", tags)),
+        tags_any=tuple(read_tags("tags_any", tags_any)),
+        where=None if where is None else Where.parse(where),
+        min_relevance=None if min_relevance is None else check_unit_interval("min_relevance", min_relevance),
+        min_confidence=None if min_confidence is None else check_unit_interval("min_confidence", min_confidence),
+        created_before=created_before,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryDefaults:
+    """What an entry gets where its input says nothing."""
+
+    tenant: str
+    owner: str
+    namespace: str
+    relevance: float
+    layer_ttls: Mapping[Layer, float | None]
+
+
+def build_entry(given: MemoryInput, defaults: EntryDefaults, id: str, now: datetime) -> MemoryEntry:
+    """The checked entry that this input describes.
+
+    Raises:
+        InvalidInput: a field has a value that cannot be stored.
+        InvalidType: a field has a type that cannot be stored.
+    """
+    if not isinstance(given.content, str):
+        raise InvalidType("content", f"must be text, not {type(given.content).__name__}", "Give a str.")
+    layer = Layer.LONGTERM if given.layer is None else read_layer(given.layer)
+    ttl = defaults.layer_ttls[layer] if isinstance(given.ttl, Unset) else check_ttl(given.ttl)
+    relevance = defaults.relevance if given.relevance is None else check_unit_interval("relevance", given.relevance)
+    entry = MemoryEntry(
+        id=id if given.id is None else given.id,
+        content=clean(given.content),
+        created_at=now,
+        updated_at=now,
+        layer=layer,
+        tenant=defaults.tenant,
+        owner=defaults.owner if given.owner is None else given.owner,
+        namespace=defaults.namespace if given.namespace is None else given.namespace,
+        tags=read_tags("tags", given.tags),
+        metadata={} if given.metadata is None else clean_metadata(given.metadata),
+        relevance=relevance,
+        base_relevance=relevance,
+        confidence=1.0 if given.confidence is None else check_unit_interval("confidence", given.confidence),
+        ttl=ttl,
+        expires_at=expiry(now, ttl),
+        occurred_at=read_instant("occurred_at", given.occurred_at),
+        valid_until=read_instant("valid_until", given.valid_until),
+        source=None if given.source is None else clean(given.source),
+        trust=Trust.TRUSTED if given.trust is None else read_trust(given.trust),
+        derived_from=list(given.derived_from),
+    )
+    check_entry(entry)
+    return entry
+
+
+def expiry(now: datetime, ttl: float | None) -> datetime | None:
+    """The instant at which a memory confirmed now expires."""
+    return None if ttl is None else now + timedelta(seconds=ttl)

@@ -1,0 +1,46 @@
+"""Walking through an adapter's entries, whether or not it filters metadata itself."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Final
+
+from lamina.domain.filters import MemoryFilter
+from lamina.domain.memory import MemoryEntry
+from lamina.domain.scope import Scope
+from lamina.ports.memory_adapter import Capability, ListOptions, MemoryAdapter
+
+__all__ = ["count", "pages"]
+
+PAGE: Final = 500
+
+
+async def pages(
+    adapter: MemoryAdapter, scope: Scope, filter: MemoryFilter, *, include_embeddings: bool = False
+) -> AsyncIterator[list[MemoryEntry]]:
+    """Everything that the scope and the filter admit, in insertion order, in pages that are never empty.
+
+    Entries added while walking come at the end; deleting what was seen loses nothing that was not.
+    """
+    native = Capability.FILTER in adapter.capabilities or filter.where is None
+    asked = filter if native else replace(filter, where=None)
+    after = 0
+    while page := await adapter.list(
+        ListOptions(scope=scope, filter=asked, limit=PAGE, after=after, include_embeddings=include_embeddings)
+    ):
+        after = page[-1].seq
+        admitted = page if native else [entry for entry in page if _passes(filter, entry)]
+        if admitted:
+            yield admitted
+
+
+async def count(adapter: MemoryAdapter, scope: Scope, filter: MemoryFilter) -> int:
+    """How many entries the scope and the filter admit."""
+    if Capability.FILTER in adapter.capabilities or filter.where is None:
+        return await adapter.count(scope, filter)
+    return sum([len(page) async for page in pages(adapter, scope, filter)])
+
+
+def _passes(filter: MemoryFilter, entry: MemoryEntry) -> bool:
+    return filter.where is None or filter.where.matches(entry.metadata)

@@ -1,0 +1,74 @@
+"""What the parts of one engine share: its stores, its settings and its way to scopes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lamina.domain.memory import Layer
+from lamina.domain.recall import SearchMode
+from lamina.domain.scope import Scope
+from lamina.errors import InvalidInput
+from lamina.memory.embedding import EmbeddingSpace
+from lamina.memory.hooks import HookRunner
+from lamina.memory.inputs import EntryDefaults
+from lamina.ports.clock import Clock, IdFactory
+from lamina.ports.memory_adapter import MemoryAdapter
+from lamina.settings import ScoringConfig
+
+__all__ = ["Runtime"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """Everything that an engine was built with.
+
+    `overlay` is the store in this process's memory that holds the working layer, or None if the
+    adapter holds that too.
+    """
+
+    adapter: MemoryAdapter
+    overlay: MemoryAdapter | None
+    defaults: EntryDefaults
+    strict_namespace: bool
+    strict_owner: bool
+    search_mode: SearchMode
+    scoring: ScoringConfig
+    version: int
+    hooks: HookRunner
+    space: EmbeddingSpace
+    clock: Clock
+    new_id: IdFactory
+
+    @property
+    def tenant_scope(self) -> Scope:
+        """Everything of the tenant."""
+        return Scope(self.defaults.tenant)
+
+    def store_of(self, layer: Layer) -> MemoryAdapter:
+        """Where entries of the layer live."""
+        if self.overlay is not None and layer is Layer.WORKING:
+            return self.overlay
+        return self.adapter
+
+    def stores(self, layers: Iterable[Layer] | None = None) -> list[MemoryAdapter]:
+        """Where entries of these layers live, the lasting store first."""
+        both = [self.adapter] if self.overlay is None else [self.adapter, self.overlay]
+        if layers is None:
+            return both
+        wanted = [self.store_of(layer) for layer in layers]
+        return [store for store in both if store in wanted]
+
+    def read_scope(self, owner: str | None, owner_id: str | None, namespace: str | None) -> Scope:
+        """What a read may see: an owner's own memories and, unless owners are strict, the shared layers."""
+        if owner is not None and owner_id is not None and owner != owner_id:
+            raise InvalidInput("owner_id", "differs from owner", "Give one of the two.")
+        if namespace is None and self.strict_namespace:
+            namespace = self.defaults.namespace
+        bound = owner if owner is not None else owner_id
+        shared = bound is not None and not self.strict_owner
+        return Scope(self.defaults.tenant, bound, namespace, include_shared=shared)
+
+    def write_scope(self, owner: str | None = None, namespace: str | None = None) -> Scope:
+        """What a change may touch: an owner's own memories in every layer."""
+        return Scope(self.defaults.tenant, owner, namespace)

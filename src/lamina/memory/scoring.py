@@ -1,0 +1,70 @@
+"""The score of a recalled memory: pure arithmetic."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from math import exp, log, log1p
+from typing import TYPE_CHECKING
+
+from lamina.domain.memory import MemoryEntry
+from lamina.domain.recall import ScoreBreakdown
+
+if TYPE_CHECKING:
+    from lamina.settings import ScoringConfig
+
+__all__ = ["age_hours", "contributions", "frequency", "recency", "score_breakdown", "total_score"]
+
+
+def recency(hours: float, half_life: float, curve: str) -> float:
+    """Freshness in [0, 1] at this age in hours.
+
+    The curve `exponential` is e^(-age / half_life), which is 0.368 at the age `half_life`; the
+    curve `half_life` is 0.5^(age / half_life), which is 0.5 there.
+    """
+    rate = log(2) if curve == "half_life" else 1.0
+    return exp(-rate * max(hours, 0.0) / half_life)
+
+
+def frequency(count: int, cap: int) -> float:
+    """How often the memory was recalled, in [0, 1]: log(1 + count) / log(1 + cap), at most 1."""
+    return min(1.0, log1p(count) / log1p(cap))
+
+
+def age_hours(entry: MemoryEntry, now: datetime) -> float:
+    """Hours since the memory was created or last changed or confirmed; never negative."""
+    newest = max(entry.created_at, entry.updated_at)
+    return max(0.0, (now - newest).total_seconds() / 3600)
+
+
+def score_breakdown(
+    entry: MemoryEntry, now: datetime, scoring: ScoringConfig, *, vector: float | None, text: float | None, fused: float
+) -> ScoreBreakdown:
+    """The four components, from the legs' similarities and their fused value.
+
+    The access count is the one before this recall.
+    """
+    return ScoreBreakdown(
+        similarity=fused,
+        recency=recency(age_hours(entry, now), scoring.recency_half_life, scoring.recency_curve),
+        frequency=frequency(entry.access_count, scoring.frequency_cap),
+        relevance=entry.relevance,
+        vector=vector,
+        text=text,
+    )
+
+
+def contributions(breakdown: ScoreBreakdown, scoring: ScoringConfig) -> dict[str, float]:
+    """Each component times its weight; their sum, limited to [0, 1], is the score."""
+    return {
+        "similarity": breakdown.similarity * scoring.similarity_weight,
+        "recency": breakdown.recency * scoring.recency_weight,
+        "frequency": breakdown.frequency * scoring.frequency_weight,
+        "relevance": breakdown.relevance * scoring.relevance_weight,
+    }
+
+
+def total_score(breakdown: ScoreBreakdown, scoring: ScoringConfig, *, version: int = 2) -> float:
+    """The weighted sum of the components, limited to [0, 1]; for version 1, similarity times relevance."""
+    if version == 1:
+        return breakdown.similarity * breakdown.relevance
+    return min(1.0, max(0.0, sum(contributions(breakdown, scoring).values())))

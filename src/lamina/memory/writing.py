@@ -1,0 +1,245 @@
+"""Storing, confirming and editing memories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lamina.domain.memory import MemoryEntry, Unset
+from lamina.domain.text import clean
+from lamina.domain.validation import check_entry, check_ttl, clean_metadata
+from lamina.errors import Conflict, InvalidInput, MemoryNotFound
+from lamina.memory.inputs import MemoryInput, build_entry, expiry, read_instant, read_layer, read_tags, read_trust
+from lamina.memory.runtime import Runtime
+from lamina.ports.memory_adapter import MemoryAdapter
+
+__all__ = ["RestoreReport", "Writer"]
+
+ATTEMPTS: Final = 20
+"""How often a change is repeated on what others have written meanwhile."""
+
+
+@dataclass(slots=True)
+class RestoreReport:
+    """How many entries were written as they are, and how many were there already."""
+
+    written: int = 0
+    skipped: int = 0
+
+
+@dataclass(slots=True)
+class _Draft:
+    """An entry on its way into the store, and the input that it was built from."""
+
+    entry: MemoryEntry
+    given: MemoryInput
+    stored_id: str = ""
+
+
+class Writer:
+    """The writing half of a memory engine."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    async def store_many(self, items: Sequence[MemoryInput]) -> list[str | None]:
+        """Store the items; ids in order, None for vetoed ones. Nothing is written if one cannot be."""
+        now = self._runtime.clock()
+        drafts: list[_Draft | None] = []
+        for given in items:
+            entry = build_entry(given, self._runtime.defaults, self._runtime.new_id(), now)
+            guarded = await self._runtime.hooks.before_store(entry)
+            drafts.append(None if guarded is None else _Draft(guarded, given))
+        fresh: list[_Draft] = []
+        for draft in filter(None, drafts):
+            twin = await self._find_twin(draft)
+            if twin is None:
+                fresh.append(draft)
+            else:
+                draft.stored_id = await self._confirm(twin, draft)
+        await self._runtime.space.embed_new([draft.entry for draft in fresh])
+        for draft, twin in await self._write(fresh):
+            draft.stored_id = draft.entry.id if twin is None else await self._confirm(twin, draft)
+        return [None if draft is None else draft.stored_id for draft in drafts]
+
+    async def update(
+        self, id: str, changes: Mapping[str, Any], *, owner: str | None, expected_revision: int | None
+    ) -> MemoryEntry:
+        """Edit a memory: see `MemoryEngine.update`."""
+        scope = self._runtime.write_scope(owner)
+        for attempt in range(ATTEMPTS):
+            store, entry = await self._require(id, owner)
+            if expected_revision is not None and entry.revision != expected_revision:
+                raise Conflict(f"The memory {id!r}", f"it has revision {entry.revision}, not {expected_revision}")
+            updates = await self._prepare(entry, changes)
+            target = self._runtime.store_of(updates.get("layer", entry.layer))
+            if target is not store:
+                return await self._move(entry.replace(**updates), store, target)
+            try:
+                if await store.update(scope, id, updates, expected_revision=entry.revision):
+                    changed = await store.get(scope, id)
+                    if changed is not None:
+                        return changed
+                raise MemoryNotFound(id)
+            except Conflict:
+                if expected_revision is not None or attempt == ATTEMPTS - 1:
+                    raise
+        raise AssertionError("unreachable")
+
+    async def restore(self, entries: Sequence[MemoryEntry], *, replace: bool) -> RestoreReport:
+        """Write entries exactly as they are: see `MemoryEngine.restore`."""
+        report = RestoreReport()
+        runtime = self._runtime
+        for entry in entries:
+            check_entry(entry)
+        for store in runtime.stores():
+            own = [entry.replace(tenant=runtime.defaults.tenant) for entry in entries]
+            own = [entry for entry in own if runtime.store_of(entry.layer) is store]
+            kept = [entry for entry in own if replace or await store.get(runtime.tenant_scope, entry.id) is None]
+            await store.store_many(runtime.tenant_scope, kept)
+            report.written += len(kept)
+            report.skipped += len(own) - len(kept)
+        return report
+
+    async def _find_twin(self, draft: _Draft) -> MemoryEntry | None:
+        """The memory that this one confirms: the one with its id, or the one that says the same."""
+        entry = draft.entry
+        store = self._runtime.store_of(entry.layer)
+        if draft.given.id is not None:
+            return await self._find(entry.id)
+        scope = self._runtime.write_scope(entry.owner, entry.namespace)
+        return await store.find_duplicate(scope, entry.layer, entry.digest, entry.created_at)
+
+    async def _write(self, drafts: Sequence[_Draft]) -> list[tuple[_Draft, MemoryEntry | None]]:
+        """Write the drafts, in one batch per store; with each, the twin that another writer stored meanwhile."""
+        written: list[tuple[_Draft, MemoryEntry | None]] = []
+        for store in self._runtime.stores():
+            own = [draft for draft in drafts if self._runtime.store_of(draft.entry.layer) is store]
+            if own:
+                entries = [draft.entry for draft in own]
+                twins = await store.store_many(self._runtime.tenant_scope, entries, if_new=True)
+                written.extend(zip(own, twins, strict=True))
+        return written
+
+    async def _confirm(self, twin: MemoryEntry, draft: _Draft) -> str:
+        """Make the stored memory fresh again with what the new input adds; its id.
+
+        Raises:
+            Conflict: the input's id names a memory that says something else, or is somebody else's.
+        """
+        new = draft.entry
+        for _ in range(ATTEMPTS):
+            if (twin.owner, twin.namespace, twin.layer, twin.digest) != (
+                new.owner,
+                new.namespace,
+                new.layer,
+                new.digest,
+            ):
+                raise Conflict(f"The id {new.id!r}", "it names a memory that says something else")
+            store = self._runtime.store_of(twin.layer)
+            scope = self._runtime.write_scope(twin.owner, twin.namespace)
+            try:
+                if await store.update(scope, twin.id, _confirmation(twin, draft), expected_revision=twin.revision):
+                    return twin.id
+            except Conflict:
+                pass  # somebody changed it since it was read: confirm what it is now
+            newer = await store.get(scope, twin.id)
+            if newer is None:  # deleted meanwhile: it is a new memory after all
+                await self._runtime.space.embed_new([new])
+                await store.store_many(self._runtime.tenant_scope, [new])
+                return new.id
+            twin = newer
+        raise Conflict(f"The memory {twin.id!r}", f"it changed {ATTEMPTS} times while it was being confirmed")
+
+    async def _prepare(self, entry: MemoryEntry, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """The updates that turn the entry into what these changes ask for, guarded and embedded."""
+        now = self._runtime.clock()
+        updates = {field: _read_change(field, value) for field, value in changes.items()}
+        if not updates:
+            raise InvalidInput("changes", "are empty", f"Name at least one of: {', '.join(_EDITABLE)}.")
+        if "ttl" in updates:
+            updates["expires_at"] = expiry(now, updates["ttl"])
+        if "relevance" in updates:
+            updates["base_relevance"] = updates["relevance"]
+        updates["updated_at"] = now
+        wanted = entry.replace(**updates)
+        check_entry(wanted)
+        guarded = await self._runtime.hooks.before_store(wanted)
+        if guarded is None:
+            raise InvalidInput("changes", "were vetoed by on_before_store", "The memory is as it was.")
+        for field in ("content", "tags", "metadata", "relevance", "base_relevance", "confidence"):
+            if getattr(guarded, field) != getattr(entry, field):
+                updates[field] = getattr(guarded, field)
+        if "content" in updates:
+            wanted = wanted.replace(content=updates["content"], embedding=None)
+            await self._runtime.space.embed_new([wanted])
+            updates["embedding"] = wanted.embedding
+        return updates
+
+    async def _move(self, entry: MemoryEntry, source: MemoryAdapter, target: MemoryAdapter) -> MemoryEntry:
+        """Take an entry from one store to the other, as a change of its working layer asks for."""
+        scope = self._runtime.write_scope(entry.owner, entry.namespace)
+        await target.store(scope, entry.replace(revision=entry.revision + 1))
+        await source.delete(scope, entry.id)
+        moved = await target.get(scope, entry.id)
+        if moved is None:
+            raise MemoryNotFound(entry.id)
+        return moved
+
+    async def _require(self, id: str, owner: str | None) -> tuple[MemoryAdapter, MemoryEntry]:
+        scope = self._runtime.write_scope(owner)
+        for store in self._runtime.stores():
+            entry = await store.get(scope, id)
+            if entry is not None and not entry.is_expired(self._runtime.clock()):
+                return store, entry
+        raise MemoryNotFound(id)
+
+    async def _find(self, id: str) -> MemoryEntry | None:
+        for store in self._runtime.stores():
+            entry = await store.get(self._runtime.tenant_scope, id)
+            if entry is not None:
+                return entry
+        return None
+
+
+def _confirmation(twin: MemoryEntry, draft: _Draft) -> dict[str, Any]:
+    new, given = draft.entry, draft.given
+    relevance = 1.0 if given.relevance is None else new.relevance
+    ttl = twin.ttl if isinstance(given.ttl, Unset) else new.ttl
+    confirmations = twin.metadata.get("confirmations", 0)
+    counted = confirmations + 1 if isinstance(confirmations, int) else 1
+    return {
+        "relevance": relevance,
+        "base_relevance": relevance,
+        "confidence": max(twin.confidence, new.confidence),
+        "tags": list(dict.fromkeys([*twin.tags, *new.tags])),
+        "metadata": {**twin.metadata, **new.metadata, "confirmations": counted},
+        "ttl": ttl,
+        "expires_at": expiry(new.created_at, ttl),
+        "updated_at": new.created_at,
+    }
+
+
+_EDITABLE: Final = {
+    "content": lambda value: clean(value) if isinstance(value, str) else value,
+    "layer": read_layer,
+    "tags": lambda value: read_tags("tags", value),
+    "metadata": clean_metadata,
+    "relevance": lambda value: value,
+    "confidence": lambda value: value,
+    "ttl": check_ttl,
+    "occurred_at": lambda value: read_instant("occurred_at", value),
+    "valid_until": lambda value: read_instant("valid_until", value),
+    "superseded_by": lambda value: value,
+    "source": lambda value: value,
+    "trust": read_trust,
+    "derived_from": list,
+}
+"""The fields that an edit may change, and how each is read."""
+
+
+def _read_change(field: str, value: Any) -> Any:
+    if field not in _EDITABLE:
+        raise InvalidInput(field, "cannot be edited", f"Use: {', '.join(_EDITABLE)}.")
+    return _EDITABLE[field](value)

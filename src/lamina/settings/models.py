@@ -1,0 +1,272 @@
+"""What can be configured, and what each value may be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
+
+from lamina.domain.memory import DEFAULT_LAYER_TTL, DEFAULT_NAME, Layer
+from lamina.domain.recall import SearchMode
+from lamina.domain.text import check_name
+from lamina.domain.validation import check_ttl
+from lamina.errors import ConfigError, InvalidInput, InvalidType
+from lamina.settings.scoring import ScoringConfig
+from lamina.settings.shorthand import preset_table, provider_table
+from lamina.settings.strict_model import Number, StrictModel, WholeNumber
+
+__all__ = [
+    "CompactionConfig",
+    "EmbeddingConfig",
+    "HooksConfig",
+    "LaminaConfig",
+    "MemoryConfig",
+    "ModelConfig",
+    "define_config",
+    "define_memory_config",
+]
+
+_TABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+_NEVER: Final = "never"
+
+
+def _name(value: str) -> str:
+    try:
+        return check_name("value", value)
+    except InvalidInput as error:
+        raise ConfigError("", error.problem, error.remedy) from error
+
+
+def _lifetime(value: Any) -> float | None:
+    """Seconds, a timedelta, or None or `never` (TOML and the environment have no null)."""
+    if isinstance(value, str):
+        if value.lower() == _NEVER:
+            return None
+        try:
+            value = float(value)
+        except ValueError:
+            raise ConfigError("", f"must be seconds, not {value!r}", "Give a number, or `never`.") from None
+    try:
+        return check_ttl(value)
+    except (InvalidInput, InvalidType) as error:
+        raise ConfigError("", error.problem, error.remedy) from error
+
+
+def _callable(value: Any) -> Any:
+    if value is not None and not callable(value):
+        raise ConfigError("", f"must be a callable, not {type(value).__name__}", "Give a function.")
+    return value
+
+
+Name = Annotated[str, AfterValidator(_name)]
+Lifetime = Annotated[Any, BeforeValidator(_lifetime)]
+AnyCallable = Annotated[Any, AfterValidator(_callable)]
+
+
+class EmbeddingConfig(StrictModel):
+    """Which model makes the vectors. The text `provider:model` stands for those two.
+
+    The provider `none` means that nothing is embedded: recall then searches by words alone.
+    `base_url` and `api_key` are for providers reached over the network; none is ever chosen because
+    a key lies about.
+    """
+
+    provider: str | None = Field(default=None, min_length=1)
+    model: str | None = Field(default=None, min_length=1)
+    dimensions: Annotated[WholeNumber, Field(ge=1)] | None = None
+    base_url: str | None = None
+    api_key: SecretStr | None = None
+
+    def spec(self) -> str:
+        """`provider` or `provider:model`, as `lamina.registry.load_embedder` takes it.
+
+        Raises:
+            ConfigError: no provider is named, neither here nor (see `LaminaConfig`) for the model.
+        """
+        if self.provider is None:
+            raise ConfigError("embedding.provider", "is not given", "Name one, such as `openai`.")
+        return self.provider if self.model is None else f"{self.provider}:{self.model}"
+
+
+class ModelConfig(StrictModel):
+    """Which language model answers. The text `provider:model` stands for those two."""
+
+    provider: str = Field(min_length=1)
+    model: str | None = Field(default=None, min_length=1)
+    base_url: str | None = None
+    api_key: SecretStr | None = None
+
+    def spec(self) -> str:
+        """`provider` or `provider:model`, as `lamina.registry.load_language_model` takes it."""
+        return self.provider if self.model is None else f"{self.provider}:{self.model}"
+
+
+class CompactionConfig(StrictModel):
+    """When a long thread is folded: beyond `threshold` + `keep_recent` messages, all but the last `keep_recent`."""
+
+    enabled: bool = True
+    threshold: Annotated[WholeNumber, Field(ge=1)] = 50
+    keep_recent: Annotated[WholeNumber, Field(ge=0)] = 10
+
+
+class HooksConfig(StrictModel):
+    """The three callbacks, if they are given as a mapping; has the attributes of `lamina.ports.hooks.MemoryHooks`."""
+
+    on_before_store: AnyCallable = None
+    on_after_recall: AnyCallable = None
+    on_forget: AnyCallable = None
+
+
+def _hooks(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return HooksConfig(**value)
+    if value is not None and not all(hasattr(value, name) for name in HooksConfig.model_fields):
+        raise ConfigError("", f"{type(value).__name__} has not the three hooks", "Use MemoryHooks or a dict.")
+    return value
+
+
+class MemoryConfig(StrictModel):
+    """Where memories are kept, what makes their vectors, and how they are stored and found.
+
+    Where: `provider` or `adapter` names a backend (`adapter` may also be an adapter instance), `path` is
+    a file, `url` an address; see `adapter_name`. `default_relevance` is 0.5, so that a memory said to
+    be important outranks one about which nothing was said. `working_storage` is `memory` (entries of
+    the working layer die with the process) or `adapter`. `working_memory_ttl` and `layer_ttls` are in
+    seconds (or timedeltas); None or `never` is no end. Under `strict_namespace` a recall that names no
+    namespace stays in the default one; under `strict_owner` shared layers are bound to their owner too.
+    `embed`, `embed_batch` and `llm` are callables, sync or async, and take the place of `embedding`.
+    `version` 1 scores by similarity and relevance only.
+    """
+
+    version: Literal[1, 2] = 2
+    provider: str | None = Field(default=None, min_length=1)
+    adapter: Any = None
+    url: str | None = Field(default=None, min_length=1)
+    path: Path | None = None
+    table: str = "lamina_memories"
+    tenant: Name = DEFAULT_NAME
+    default_owner: Name = DEFAULT_NAME
+    default_namespace: Name = DEFAULT_NAME
+    default_relevance: Annotated[Number, Field(ge=0, le=1)] = 0.5
+    strict_namespace: bool = False
+    strict_owner: bool = False
+    working_storage: Literal["memory", "adapter"] = "memory"
+    working_memory_ttl: Lifetime = 3600.0
+    layer_ttls: dict[Layer, Lifetime] = Field(default_factory=dict)
+    search_mode: SearchMode = SearchMode.HYBRID
+    scoring: Annotated[ScoringConfig, BeforeValidator(preset_table)] = ScoringConfig()
+    embedding: Annotated[EmbeddingConfig, BeforeValidator(provider_table)] | None = None
+    compaction: CompactionConfig | None = None
+    auto_recall: bool = True
+    auto_save: bool = False
+    context_messages: Annotated[WholeNumber, Field(ge=1)] = 20
+    hooks: Annotated[Any, AfterValidator(_hooks)] = None
+    clock: AnyCallable = None
+    embed: Any = None
+    embed_batch: AnyCallable = None
+    llm: Any = None
+    debug: bool = False
+
+    def adapter_name(self) -> str | None:
+        """The backend's name: the one given, else `sqlite` if there is a path, else what the url's scheme names.
+
+        None if an adapter instance was given, or if nothing says where memories are kept.
+        """
+        if self.adapter is not None and not isinstance(self.adapter, str):
+            return None
+        if self.provider or self.adapter:
+            return self.provider or self.adapter
+        if self.path is not None:
+            return "sqlite"
+        return _URL_SCHEMES.get(self.url.partition("://")[0].lower()) if self.url else None
+
+    def layer_ttl(self, layer: Layer) -> timedelta | None:
+        """How long a memory of this layer lives unless its store call says otherwise; None is for ever."""
+        if layer not in self.layer_ttls:
+            return DEFAULT_LAYER_TTL[layer]
+        seconds = self.layer_ttls[layer]
+        return None if seconds is None else timedelta(seconds=seconds)
+
+    @model_validator(mode="after")
+    def _check_place(self) -> Self:
+        if _TABLE.fullmatch(self.table) is None:
+            remedy = "Use up to 63 letters, digits and underscores, and no digit first."
+            raise ConfigError("table", f"{self.table!r} is no table name", remedy)
+        if isinstance(self.adapter, str) and self.provider and self.adapter != self.provider:
+            problem = f"{self.adapter!r} contradicts the provider {self.provider!r}"
+            raise ConfigError("adapter", problem, "Give one of them, or the same name twice.")
+        if self.adapter is not None and not isinstance(self.adapter, str):
+            for other in ("provider", "url", "path"):
+                if getattr(self, other) is not None:
+                    problem = "is given beside an adapter that is made already"
+                    raise ConfigError(other, problem, "Give either the adapter or what it is to be made from.")
+        if self.url is not None and self.path is not None:
+            raise ConfigError("path", "is given beside a url", "Say in one of them where memories are kept.")
+        if self.url is not None and self.adapter_name() is None:
+            raise ConfigError("provider", "is not given, and the url's scheme names none", "Name the backend.")
+        return self
+
+    @model_validator(mode="after")
+    def _check_embedder(self) -> Self:
+        if self.embed is not None and not callable(self.embed) and not hasattr(self.embed, "embed_documents"):
+            raise ConfigError(
+                "embed", f"must be a callable or an embedder, not {type(self.embed).__name__}", "Mend it."
+            )
+        if self.embedding is not None and self.embedding.provider is not None and (self.embed or self.embed_batch):
+            problem = "is given beside a callable that embeds"
+            raise ConfigError("embedding.provider", problem, "Give either of them.")
+        return self
+
+
+_URL_SCHEMES: Final = {
+    "postgres": "postgres",
+    "postgresql": "postgres",
+    "redis": "redis",
+    "rediss": "redis",
+    "mongodb": "mongodb",
+    "mongodb+srv": "mongodb",
+    "libsql": "turso",
+}
+
+
+class LaminaConfig(StrictModel):
+    """A whole project. `embedding.provider` defaults to the model's provider, as soon as `embedding` is given.
+
+    `data_dir` holds the database file `lamina.db`, unless `memory` says another place.
+    """
+
+    name: Name = "lamina"
+    model: Annotated[ModelConfig, BeforeValidator(provider_table)] | None = None
+    memory: MemoryConfig = MemoryConfig()
+    data_dir: Path | None = None
+
+    @model_validator(mode="after")
+    def _embed_with_the_models_provider(self) -> Self:
+        embedding = self.memory.embedding
+        if self.model is not None and embedding is not None and embedding.provider is None:
+            filled = embedding.model_copy(update={"provider": self.model.provider})
+            # The model is frozen for its users; this is still part of making it.
+            self.__dict__["memory"] = self.memory.model_copy(update={"embedding": filled})
+        return self
+
+
+def define_config(config: Mapping[str, Any] | None = None, /, **settings: Any) -> LaminaConfig:
+    """A project's settings from keywords, a mapping, or both (keywords win); camelCase keys are taken.
+
+    Raises:
+        ConfigError: a key is unknown, or a value is wrong or contradicts another.
+    """
+    return LaminaConfig(**_merged(LaminaConfig, config, settings))
+
+
+def define_memory_config(config: Mapping[str, Any] | None = None, /, **settings: Any) -> MemoryConfig:
+    """The memory block alone; otherwise as `define_config`."""
+    return MemoryConfig(**_merged(MemoryConfig, config, settings))
+
+
+def _merged(model: type[StrictModel], config: Mapping[str, Any] | None, settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {**model.field_names(config or {}), **model.field_names(settings)}
