@@ -140,12 +140,13 @@ async def _ask(console: Console, engine: MemoryEngine, questions: list[Question]
 
 async def _keep_apart(console: Console, engine: MemoryEngine, questions: list[Question]) -> list[str]:
     """Ask every question as somebody else, and return the personal memories of the first owner that came."""
-    leaked = []
+    leaked, shown = [], ""
     for question in questions:
         stranger = "tomas" if question.owner == "mira" else "mira"
         results = await engine.recall(question.question, owner=stranger, limit=_STRANGERS_DEPTH, touch=False)
         leaked += [result.entry.id for result in results if result.entry.owner == question.owner]
-    text = f"Each question once more, as another owner: {len(leaked)} of the first owner's memories came up."
+        shown = shown or f"{question.question} As {stranger}, the best is:\n{results[0].entry.content}"
+    text = f"{shown}\n\nAll ten asked so: {len(leaked)} of the first owner's personal memories came up."
     show_step(console, "Keep owners apart", text)
     return leaked
 

@@ -43,10 +43,10 @@ def show_answer(console: Console, results: Sequence[RecallResult], question: Que
     """The results with their scores, component by component; the expected memory is ticked."""
     table = Table(box=None, padding=(0, 1, 0, 0), expand=True, header_style="dim")
     table.add_column("", width=2)
-    table.add_column("memory", ratio=1)
+    table.add_column("memory", ratio=1, overflow="fold")
     table.add_column("score", width=5, justify="right")
     for name in ("similarity", "recency", "frequency", "relevance"):
-        table.add_column(name[: _BAR_WIDTH + 4], width=_BAR_WIDTH + 4)
+        table.add_column(name, width=_BAR_WIDTH + 5)
     for result in results:
         parts = result.score_breakdown
         mark = {question.expected: Text("✓", "bold green"), question.earlier: Text("↩", "yellow")}
@@ -60,4 +60,4 @@ def show_answer(console: Console, results: Sequence[RecallResult], question: Que
 
 
 def _component(value: float) -> Text:
-    return Text.assemble((bar(value), "blue"), f"{value:4.2f}"[-4:])
+    return Text.assemble((bar(value), "blue"), f" {value:.2f}")
