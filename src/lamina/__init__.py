@@ -1,6 +1,17 @@
 """Lamina: memory and computed context for LLM agents.
 
-The public names are imported from their modules on first use, so that `import lamina` stays fast.
+    >>> import asyncio
+    >>> from lamina import create_memory_engine
+    >>> async def main() -> None:
+    ...     async with await create_memory_engine(provider="memory", embedding="none") as memory:
+    ...         await memory.store("The spare key is under the blue pot", owner="mira")
+    ...         for result in await memory.recall("Where is the spare key?", owner="mira"):
+    ...             print(result.entry.content)
+    >>> asyncio.run(main())
+    The spare key is under the blue pot
+
+`lamina.sync` has the same calls without `await`. The public names are imported from their modules on
+first use, so that `import lamina` stays fast.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ import io
 import os
 import shutil
 import subprocess
+import sys
 import sysconfig
 from pathlib import Path
 
@@ -80,6 +81,7 @@ def run_page(page: Path) -> None:
         example.evaluate()
 
 
+PYTHON = Sybil(parsers=[CodeBlockParser("python", run_python)])
 SYBIL = Sybil(
     parsers=[
         CodeBlockParser("python", run_python),
@@ -119,6 +121,27 @@ def test_the_pages_hold_examples():
     pages = {name_of(page): len(list(SYBIL.parse(page).examples())) for page in PAGES}
     assert pages["README.md"] >= 2
     assert pages["docs/quickstart.md"] >= 3
+
+
+def test_the_adapter_of_the_adapters_page_passes_the_contract(tmp_path):
+    blocks = [example.parsed for example in PYTHON.parse(ROOT / "docs/adapters.md").examples()]
+    wanted = [block for block in blocks if "class DictAdapter" in block or "class TestDictAdapter" in block]
+    assert len(wanted) == 2
+    (tmp_path / "test_page.py").write_text("\n".join(wanted), encoding="utf-8")
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-o",
+        "asyncio_mode=auto",
+        "-p",
+        "no:cacheprovider",
+        "test_page.py",
+    ]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout
+    assert " passed" in result.stdout
 
 
 @pytest.mark.parametrize(

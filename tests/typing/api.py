@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import assert_type
 
 import lamina.sync
+
 from lamina import (
     And,
     DecayReport,
