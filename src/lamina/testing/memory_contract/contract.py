@@ -73,7 +73,7 @@ class MemoryAdapterContract(
     async def adapter(self) -> AsyncIterator[MemoryAdapter]:
         """An initialised, empty adapter."""
         raise NotImplementedError("Give the contract a fixture `adapter` that yields an initialised, empty adapter.")
-        yield  # type: ignore[unreachable] # it is a generator, as the ones that take its place are
+        yield  # it is a generator, as the ones that take its place are
 
     async def test_the_contract_is_whole(self) -> None:
         for name in (name for name in dir(MemoryAdapterContract) if name.startswith("test_")):

@@ -149,7 +149,18 @@ CONDITIONS: Final[dict[str, dict[str, Any]]] = {
     "several more": {"layers": frozenset({Layer.LONGTERM, Layer.SESSION}), "has_embedding": True, "tags_any": ("red",)},
 }
 
-TAGS: Final = (["red"], ["red", "blue"], ["Red"], ["re%"], ["a,b"], ['"q"'], ["a", "b"], ["green", "reds"], [], ["q"])
+TAGS: Final[tuple[list[str], ...]] = (
+    ["red"],
+    ["red", "blue"],
+    ["Red"],
+    ["re%"],
+    ["a,b"],
+    ['"q"'],
+    ["a", "b"],
+    ["green", "reds"],
+    [],
+    ["q"],
+)
 
 
 def _memories() -> list[MemoryEntry]:

@@ -154,7 +154,12 @@ class RoundTripContract:
 
     async def test_times_come_back_in_utc(self, adapter: MemoryAdapter) -> None:
         there = NOW.astimezone(timezone(timedelta(hours=5, minutes=45)))
-        times = {"last_accessed_at": there, "expires_at": there, "occurred_at": there, "valid_until": there}
+        times: dict[str, Any] = {
+            "last_accessed_at": there,
+            "expires_at": there,
+            "occurred_at": there,
+            "valid_until": there,
+        }
         await put(adapter, memory(created_at=there, updated_at=there, **times))
         back = await adapter.get(MINE, "m1")
         assert back is not None
