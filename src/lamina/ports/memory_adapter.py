@@ -165,9 +165,9 @@ class MemoryAdapter(ABC):
     The ten abstract and refusing methods are its core; the rest has correct defaults built on
     them, which an adapter overrides where its backend does better. Every call takes a `Scope`,
     and nothing outside it is read, counted, changed or revealed. Lists returned are new; entries
-    returned are the caller's to change. All methods may be called from any event loop, and side
-    by side. Failures of the backend become `AdapterError`s; a search that fails never looks like
-    a search that found nothing.
+    returned are the caller's to change. An id that no entry could have is not found, and no error.
+    All methods may be called from any event loop, and side by side. Failures of the backend become
+    `AdapterError`s; a search that fails never looks like a search that found nothing.
     """
 
     name: ClassVar[str]
@@ -208,6 +208,7 @@ class MemoryAdapter(ABC):
         Raises:
             Conflict: the entry has another revision than the expected one.
             InvalidInput: a field is not updatable, or its value cannot be stored.
+            EmbeddingDimensionError: the tenant's vectors have another length.
         """
 
     @abstractmethod
