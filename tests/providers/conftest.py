@@ -97,7 +97,9 @@ class ScriptedServer:
         return cls.events(*events, *(["[DONE]"] if done else []))
 
     @classmethod
-    def embeds(cls, vector_of: Callable[[str], Any], *, change: Callable[[list[Any]], list[Any]] | None = None) -> Reply:
+    def embeds(
+        cls, vector_of: Callable[[str], Any], *, change: Callable[[list[Any]], list[Any]] | None = None
+    ) -> Reply:
         """One item per text; `change` may then spoil the list."""
 
         async def reply(request: Request, writer: asyncio.StreamWriter) -> None:

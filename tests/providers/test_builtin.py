@@ -64,7 +64,9 @@ async def test_only_the_beginning_of_a_long_text_counts() -> None:
     assert first == second
 
 
-@pytest.mark.parametrize("text", ["<|endoftext|> [SEP] [MASK]", "路線図", "\u200b\u200b", "🦉" * 300, "x" * 1_000_000, "a\ud83d"])
+@pytest.mark.parametrize(
+    "text", ["<|endoftext|> [SEP] [MASK]", "路線図", "\u200b\u200b", "🦉" * 300, "x" * 1_000_000, "a\ud83d"]
+)
 async def test_any_text_gets_a_vector(text: str) -> None:
     assert len(await BuiltinEmbedder().embed_query(text)) == DIMENSIONS
 

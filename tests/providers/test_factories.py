@@ -7,10 +7,19 @@ from importlib.metadata import entry_points
 import pytest
 
 from lamina.errors import ConfigError
+from lamina.providers.builtin import BuiltinEmbedder
 from lamina.providers.openai_compatible import OPENAI_URL
+from lamina.providers.resilience import BatchingEmbedder, CachingEmbedder, CircuitBreakingEmbedder
 from lamina.registry import load_embedder, load_language_model
 
 KEY = "sk-made-up-0123456789"
+
+
+def http_of(loaded):
+    """The HTTP client below the wrappers."""
+    while hasattr(loaded, "_embedder"):
+        loaded = loaded._embedder
+    return loaded._http
 
 
 def test_every_entry_point_leads_to_a_factory() -> None:
@@ -24,7 +33,7 @@ def test_a_name_makes_its_embedder() -> None:
     assert load_embedder("builtin").provider == "builtin"
     ollama = load_embedder("ollama:nomic-embed-text")
     assert (ollama.provider, ollama.model) == ("ollama", "nomic-embed-text")
-    assert ollama._http._base_url == "http://localhost:11434/v1"
+    assert http_of(ollama)._base_url == "http://localhost:11434/v1"
     http = load_embedder("http:org/model:tag", base_url="http://localhost:8080/v1", dimensions=8)
     assert (http.provider, http.model) == ("http", "org/model:tag")
 
@@ -35,14 +44,23 @@ def test_a_name_makes_its_language_model() -> None:
     assert load_language_model("http:m", base_url="http://localhost:8080/v1").provider == "http"
 
 
+def test_every_embedder_is_cached_and_a_remote_one_has_a_circuit() -> None:
+    builtin, remote = load_embedder("builtin"), load_embedder("ollama:m")
+    assert isinstance(builtin, CachingEmbedder)
+    assert isinstance(builtin._embedder, BuiltinEmbedder)
+    assert isinstance(remote, BatchingEmbedder)
+    assert isinstance(remote._embedder, CachingEmbedder)
+    assert isinstance(remote._embedder._embedder, CircuitBreakingEmbedder)
+
+
 @pytest.mark.parametrize("load", [load_embedder, load_language_model])
 def test_the_key_comes_from_the_argument_or_for_openai_alone_from_the_environment(load, monkeypatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    assert load("openai:m")._http._api_key == KEY
-    assert load("openai:m", api_key="sk-2")._http._api_key == "sk-2"
-    assert load("openai:m")._http._base_url == OPENAI_URL
-    assert load("ollama:m")._http._api_key is None
-    assert load("http:m", base_url="http://localhost:1/v1")._http._api_key is None
+    assert http_of(load("openai:m"))._api_key == KEY
+    assert http_of(load("openai:m", api_key="sk-2"))._api_key == "sk-2"
+    assert http_of(load("openai:m"))._base_url == OPENAI_URL
+    assert http_of(load("ollama:m"))._api_key is None
+    assert http_of(load("http:m", base_url="http://localhost:1/v1"))._api_key is None
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
         load("openai:m")

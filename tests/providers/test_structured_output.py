@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -83,10 +84,8 @@ def test_lone_surrogates_and_nul_in_an_answer_are_cleaned_in_values_and_keys() -
 
 @given(st.text(max_size=200))
 def test_no_text_makes_the_parser_fail_in_another_way(text: str) -> None:
-    try:
+    with contextlib.suppress(NotOfSchema):
         ObjectSchema(FACTS).parse(text)
-    except NotOfSchema:
-        pass
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00")), max_size=3))
