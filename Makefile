@@ -6,7 +6,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml README.md
 
-.PHONY: demo test check lock clean
+.PHONY: demo test check generate lock clean
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/lamina demo
@@ -20,6 +20,10 @@ check: $(VENV)/.installed
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-cache
+
+# Collects the change notes into the changelog and computes the capability matrix.
+generate: $(VENV)/.installed
+	$(PY) scripts/generate.py
 
 # What is tested is what is shipped: the built wheel is installed, not the source tree.
 $(VENV)/.installed: $(VENV)/.locked $(SOURCES)

@@ -1,1 +1,164 @@
-"""Memory and computed context for LLM agents."""
+"""Lamina: memory and computed context for LLM agents.
+
+    >>> import asyncio
+    >>> from lamina import create_memory_engine
+    >>> async def main() -> None:
+    ...     async with await create_memory_engine(provider="memory", embedding="none") as memory:
+    ...         await memory.store("The spare key is under the blue pot", owner="mira")
+    ...         for result in await memory.recall("Where is the spare key?", owner="mira"):
+    ...             print(result.entry.content)
+    >>> asyncio.run(main())
+    The spare key is under the blue pot
+
+`lamina.sync` has the same calls without `await`. The public names are imported from their modules on
+first use, so that `import lamina` stays fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from lamina._version import __version__
+
+if TYPE_CHECKING:
+    from lamina.adapters.in_memory import InMemoryAdapter
+    from lamina.adapters.sqlite import SqliteAdapter
+    from lamina.domain.filters import And, MemoryFilter, Not, Or, Where
+    from lamina.domain.memory import Layer, MemoryEntry, Trust
+    from lamina.domain.recall import RecallResult, Results, ScoreBreakdown, SearchMode
+    from lamina.domain.scope import Scope
+    from lamina.domain.text import clean
+    from lamina.errors import (
+        AdapterError,
+        AdapterUnavailable,
+        ConfigError,
+        Conflict,
+        EmbeddingDimensionError,
+        EmbeddingFingerprintError,
+        InvalidInput,
+        InvalidType,
+        LaminaError,
+        MemoryNotFound,
+        MissingExtra,
+        NotFound,
+        ProviderError,
+        ProviderUnavailable,
+        ScopeError,
+        StoreDamaged,
+        Unsupported,
+    )
+    from lamina.memory.decay import DecayReport
+    from lamina.memory.engine import MemoryEngine
+    from lamina.memory.factory import create_memory_engine
+    from lamina.memory.working import WorkingItem, WorkingMemory
+    from lamina.ports.embedder import Embedder, Fingerprint
+    from lamina.ports.hooks import ForgetReason, MemoryHooks
+    from lamina.ports.language_model import LanguageModel
+    from lamina.ports.memory_adapter import Capability, MemoryAdapter
+    from lamina.settings import (
+        CompactionConfig,
+        EmbeddingConfig,
+        LaminaConfig,
+        MemoryConfig,
+        ScoringConfig,
+        define_config,
+        define_memory_config,
+    )
+
+__all__ = [
+    "AdapterError",
+    "AdapterUnavailable",
+    "And",
+    "Capability",
+    "CompactionConfig",
+    "ConfigError",
+    "Conflict",
+    "DecayReport",
+    "Embedder",
+    "EmbeddingConfig",
+    "EmbeddingDimensionError",
+    "EmbeddingFingerprintError",
+    "Fingerprint",
+    "ForgetReason",
+    "InMemoryAdapter",
+    "InvalidInput",
+    "InvalidType",
+    "LaminaConfig",
+    "LaminaError",
+    "LanguageModel",
+    "Layer",
+    "MemoryAdapter",
+    "MemoryConfig",
+    "MemoryEngine",
+    "MemoryEntry",
+    "MemoryFilter",
+    "MemoryHooks",
+    "MemoryNotFound",
+    "MissingExtra",
+    "Not",
+    "NotFound",
+    "Or",
+    "ProviderError",
+    "ProviderUnavailable",
+    "RecallResult",
+    "Results",
+    "Scope",
+    "ScopeError",
+    "ScoreBreakdown",
+    "ScoringConfig",
+    "SearchMode",
+    "SqliteAdapter",
+    "StoreDamaged",
+    "Trust",
+    "Unsupported",
+    "Where",
+    "WorkingItem",
+    "WorkingMemory",
+    "__version__",
+    "clean",
+    "create_memory_engine",
+    "define_config",
+    "define_memory_config",
+]
+
+_HOMES: Final = {
+    "lamina.adapters.in_memory": "InMemoryAdapter",
+    "lamina.adapters.sqlite": "SqliteAdapter",
+    "lamina.domain.filters": "And MemoryFilter Not Or Where",
+    "lamina.domain.memory": "Layer MemoryEntry Trust",
+    "lamina.domain.recall": "RecallResult Results ScoreBreakdown SearchMode",
+    "lamina.domain.scope": "Scope",
+    "lamina.domain.text": "clean",
+    "lamina.errors": (
+        "AdapterError AdapterUnavailable ConfigError Conflict EmbeddingDimensionError EmbeddingFingerprintError "
+        "InvalidInput InvalidType LaminaError MemoryNotFound MissingExtra NotFound ProviderError "
+        "ProviderUnavailable ScopeError StoreDamaged Unsupported"
+    ),
+    "lamina.memory.decay": "DecayReport",
+    "lamina.memory.engine": "MemoryEngine",
+    "lamina.memory.factory": "create_memory_engine",
+    "lamina.memory.working": "WorkingItem WorkingMemory",
+    "lamina.ports.embedder": "Embedder Fingerprint",
+    "lamina.ports.hooks": "ForgetReason MemoryHooks",
+    "lamina.ports.language_model": "LanguageModel",
+    "lamina.ports.memory_adapter": "Capability MemoryAdapter",
+    "lamina.settings": (
+        "CompactionConfig EmbeddingConfig LaminaConfig MemoryConfig ScoringConfig define_config define_memory_config"
+    ),
+}
+_HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+# Hidden from type checkers, so that they still report names that do not exist.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        home = _HOME_OF.get(name)
+        if home is None:
+            raise AttributeError(f"module 'lamina' has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(home), name)
+        return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,68 @@
+"""Writes the generated parts of the documents; with --check only says whether one is out of date.
+
+CHANGELOG.md      what has changed since the last release, from the notes in changes/
+docs/adapters.md  which adapter can do what, from the adapter classes
+"""
+
+import sys
+from pathlib import Path
+
+from lamina.ports.memory_adapter import Capability
+from lamina.registry import adapter_names, load_adapter
+
+ROOT = Path(__file__).parents[1]
+KINDS = ("added", "changed", "deprecated", "removed", "fixed", "security")
+
+
+def unreleased() -> str:
+    """The notes by kind, in the order of their file names."""
+    parts = []
+    for kind in KINDS:
+        notes = [path.read_text(encoding="utf-8").strip() for path in sorted((ROOT / "changes").glob(f"*.{kind}.md"))]
+        if notes:
+            items = "\n".join("- " + note.replace("\n", "\n  ") for note in notes)
+            parts.append(f"### {kind.capitalize()}\n\n{items}")
+    return "\n\n".join(parts) or "Nothing yet."
+
+
+def capability_matrix() -> str:
+    """A table with a row for each capability and a column for each adapter."""
+    adapters = {name: load_adapter(name) for name in adapter_names()}
+    rows = [["capability", *adapters], ["---"] * (len(adapters) + 1)]
+    rows += [
+        [each.value, *("yes" if each in adapter.capabilities else "no" for adapter in adapters.values())]
+        for each in Capability
+    ]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+PARTS = {"CHANGELOG.md": unreleased, "docs/adapters.md": capability_matrix}
+BEGIN, END = "<!-- generated: begin -->\n", "<!-- generated: end -->"
+
+
+def renewed(text: str, part: str) -> str:
+    """The document's text with the generated part in place."""
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{part}\n\n{END}{after}"
+
+
+def main(check: bool) -> int:
+    """0, or 1 if a document is out of date and only to be checked."""
+    status = 0
+    for name, make in PARTS.items():
+        path = ROOT / name
+        text = path.read_text(encoding="utf-8")
+        new = renewed(text, make())
+        if new == text:
+            continue
+        if check:
+            print(f"{name} is out of date: run `make generate`", file=sys.stderr)
+            status = 1
+        else:
+            path.write_text(new, encoding="utf-8")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main("--check" in sys.argv[1:]))

@@ -1,0 +1,307 @@
+"""Any callable or object as an embedder or a language model.
+
+What is sync runs in a worker thread, so the event loop goes on. What comes back is checked.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeAlias, TypeGuard, cast
+
+from anyio import to_thread
+
+from lamina.domain.memory import Vector
+from lamina.domain.text import clean
+from lamina.errors import ConfigError, InvalidType, LaminaError, ProviderError, ProviderUnavailable, Unsupported
+from lamina.ports.embedder import Embedder
+from lamina.ports.language_model import ChatMessage, Completion, LanguageModel
+from lamina.providers.structured_output import ObjectSchema, request_object
+from lamina.providers.vectors import BatchEmbed, embed_checked
+
+__all__ = ["CallableEmbedder", "CallableLanguageModel", "as_embedder", "as_language_model"]
+
+Streaming: TypeAlias = Callable[[Sequence[ChatMessage]], AsyncIterator[str] | Iterable[str]]
+"""Answers a conversation piece by piece."""
+
+
+class CallableEmbedder:
+    """An embedder made of functions: one that embeds documents and, if the model tells them apart, one for queries."""
+
+    def __init__(
+        self,
+        documents: BatchEmbed,
+        queries: BatchEmbed | None = None,
+        *,
+        provider: str,
+        model: str,
+        dimensions: int | None = None,
+    ) -> None:
+        self._documents = documents
+        self._queries = queries or documents
+        self._provider = provider
+        self._model = model
+        self._dimensions = dimensions
+
+    @property
+    def provider(self) -> str:
+        """Who makes the vectors."""
+        return self._provider
+
+    @property
+    def model(self) -> str:
+        """Which model makes the vectors."""
+        return self._model
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
+        """Vectors of texts that are to be found; see `embed_checked`."""
+        return await self._embed(texts, self._documents)
+
+    async def embed_query(self, text: str) -> Vector:
+        """The vector of a text to search with."""
+        return (await self._embed([text], self._queries))[0]
+
+    async def close(self) -> None:
+        """Nothing to let go of: what was wrapped belongs to the caller."""
+
+    async def _embed(self, texts: Sequence[str], embed: BatchEmbed) -> list[Vector]:
+        with _translated(self._provider):
+            return await embed_checked(self._provider, texts, embed, dimensions=self._dimensions)
+
+
+def as_embedder(
+    thing: object = None,
+    *,
+    embed: Callable[[str], Any] | None = None,
+    embed_batch: Callable[[list[str]], Any] | None = None,
+    provider: str = "custom",
+    model: str | None = None,
+    dimensions: int | None = None,
+) -> Embedder:
+    """An embedder made of what there is; give exactly one of `thing`, `embed` and `embed_batch`.
+
+    Args:
+        thing: An `Embedder`, which is returned as it is; an object with `embed_documents` and `embed_query`, or with
+            their async twins `aembed_documents` and `aembed_query`; an object with `encode` or `embed`, which take a
+            list of texts; or a callable, which is taken as `embed`.
+        embed: Takes one text and returns its vector; called once per text.
+        embed_batch: Takes a list of texts and returns their vectors.
+        provider: Part of the fingerprint.
+        model: Part of the fingerprint; by default the module and name of the callable or of the object's class, with
+            the object's own `model_name` or `model` if it has one. Change it whenever the vectors change.
+        dimensions: The length that every vector must have; by default that of the first one in each answer.
+
+    Raises:
+        ConfigError: none or several of the three are given.
+        InvalidType: the thing cannot embed.
+    """
+    given = [each for each in (thing, embed, embed_batch) if each is not None]
+    if len(given) != 1:
+        raise ConfigError("embed", f"{len(given)} embedders are given", "Give one of thing, embed and embed_batch.")
+    if thing is not None and _is_embedder(thing):
+        return thing
+    if embed_batch is not None:
+        documents, queries = _batch(embed_batch), None
+    elif embed is not None:
+        documents, queries = _one_by_one(embed), None
+    else:
+        documents, queries = _functions_of(thing)
+    return CallableEmbedder(
+        documents, queries, provider=provider, model=model or _name_of(given[0]), dimensions=dimensions
+    )
+
+
+class CallableLanguageModel:
+    """A language model made of a function."""
+
+    def __init__(
+        self,
+        complete: Callable[[Sequence[ChatMessage]], Any],
+        stream: Streaming | None = None,
+        *,
+        provider: str,
+        model: str,
+        schema_attempts: int = 3,
+    ) -> None:
+        self._complete = complete
+        self._stream = stream
+        self._provider = provider
+        self._model = model
+        self._schema_attempts = schema_attempts
+
+    @property
+    def provider(self) -> str:
+        """Who answers."""
+        return self._provider
+
+    @property
+    def model(self) -> str:
+        """Which model answers."""
+        return self._model
+
+    async def complete(
+        self, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any] | None = None, max_tokens: int | None = None
+    ) -> Completion:
+        """The callable's answer; `max_tokens` is the callable's own affair.
+
+        A schema is told to the model in the conversation, and the answer is checked against it.
+        """
+        del max_tokens
+        if schema is None:
+            return await self._ask(messages)
+        wanted = ObjectSchema(schema)
+        return await request_object(
+            self._provider, self._ask, [*messages, wanted.instruction()], wanted, attempts=self._schema_attempts
+        )
+
+    async def stream(self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None) -> AsyncIterator[str]:
+        """The answer of the streaming callable, if one was given."""
+        del max_tokens
+        if self._stream is None:
+            raise Unsupported(f"The language model {self._model}", "streaming", "Give as_language_model a stream=.")
+        with _translated(self._provider):
+            pieces = await _call(self._stream, messages, materialise=False)
+            async for piece in _iterated(pieces):
+                yield self._text(piece)
+
+    async def close(self) -> None:
+        """Nothing to let go of: what was wrapped belongs to the caller."""
+
+    async def _ask(self, messages: Sequence[ChatMessage]) -> Completion:
+        with _translated(self._provider):
+            answer = await _call(self._complete, messages, materialise=False)
+        return answer if isinstance(answer, Completion) else Completion(text=self._text(answer))
+
+    def _text(self, answer: object) -> str:
+        if not isinstance(answer, str):
+            raise ProviderError(self._provider, f"it answered {type(answer).__name__} in place of text")
+        return clean(answer)
+
+
+def as_language_model(
+    thing: object,
+    *,
+    stream: Streaming | None = None,
+    provider: str = "custom",
+    model: str | None = None,
+    schema_attempts: int = 3,
+) -> LanguageModel:
+    """A language model made of what there is.
+
+    Args:
+        thing: A `LanguageModel`, which is returned as it is, or a callable, sync or async, that takes the list of
+            `ChatMessage`s and returns the answer's text or a `Completion`.
+        stream: Takes the same and returns an iterator, sync or async, over pieces of the answer.
+        provider: Who answers, for messages.
+        model: Which model answers; by default the module and name of the callable.
+        schema_attempts: How often the model is asked, in all, for an object of a schema.
+
+    Raises:
+        InvalidType: the thing cannot be called.
+    """
+    if _is_language_model(thing):
+        return thing
+    if not callable(thing):
+        raise InvalidType("complete", f"cannot be called: {type(thing).__name__}", "Give a callable.")
+    return CallableLanguageModel(
+        thing, stream, provider=provider, model=model or _name_of(thing), schema_attempts=schema_attempts
+    )
+
+
+def _is_embedder(thing: object) -> TypeGuard[Embedder]:
+    methods = all(
+        inspect.iscoroutinefunction(getattr(thing, name, None)) for name in ("embed_documents", "embed_query")
+    )
+    return methods and all(isinstance(getattr(thing, name, None), str) for name in ("provider", "model"))
+
+
+def _is_language_model(thing: object) -> TypeGuard[LanguageModel]:
+    methods = inspect.iscoroutinefunction(getattr(thing, "complete", None)) and callable(getattr(thing, "stream", None))
+    return methods and all(isinstance(getattr(thing, name, None), str) for name in ("provider", "model"))
+
+
+def _functions_of(thing: object) -> tuple[BatchEmbed, BatchEmbed | None]:
+    for prefix in ("a", ""):
+        documents, query = (getattr(thing, f"{prefix}{name}", None) for name in ("embed_documents", "embed_query"))
+        if callable(documents) and callable(query):
+            return _batch(documents), _one_by_one(query)
+    for name in ("encode", "embed"):
+        method = getattr(thing, name, None)
+        if callable(method):
+            return _batch(method), None
+    if callable(thing):
+        return _one_by_one(thing), None
+    raise InvalidType(
+        "embed", f"{type(thing).__name__} cannot embed", "Give a callable, or an object with embed_documents or encode."
+    )
+
+
+def _batch(function: Callable[[list[str]], Any]) -> BatchEmbed:
+    async def embed(texts: list[str]) -> Iterable[Any]:
+        return cast("Iterable[Any]", await _call(function, texts))
+
+    return embed
+
+
+def _one_by_one(function: Callable[[str], Any]) -> BatchEmbed:
+    async def embed(texts: list[str]) -> Iterable[Any]:
+        return [await _call(function, text) for text in texts]
+
+    return embed
+
+
+async def _call(function: Callable[..., Any], argument: object, *, materialise: bool = True) -> Any:
+    """What the function returns; a sync one runs in a worker thread, and so does a generator that it returns.
+
+    When the caller is cancelled or times out, the thread is left to end by itself.
+    """
+
+    def run() -> Any:
+        result = function(argument)
+        return list(result) if materialise and isinstance(result, Iterator) else result
+
+    if _is_async(function):
+        result = function(argument)
+    else:
+        result = await to_thread.run_sync(run, abandon_on_cancel=True)
+    return await result if inspect.isawaitable(result) else result
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    return any(
+        inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each)
+        for each in (function, getattr(function, "__call__", None))  # noqa: B004 - the method, not whether there is one
+    )
+
+
+async def _iterated(pieces: Any) -> AsyncIterator[Any]:
+    if isinstance(pieces, AsyncIterator):
+        async for piece in pieces:
+            yield piece
+        return
+    remaining, end = iter(pieces), object()
+    while (piece := await to_thread.run_sync(next, remaining, end, abandon_on_cancel=True)) is not end:
+        yield piece
+
+
+def _name_of(thing: object) -> str:
+    named = thing if hasattr(thing, "__qualname__") else type(thing)
+    name = f"{getattr(named, '__module__', '')}.{getattr(named, '__qualname__', '')}"
+    for attribute in ("model_name", "model"):
+        own = getattr(thing, attribute, None)
+        if isinstance(own, str) and own:
+            return f"{name}:{own}"
+    return name
+
+
+@contextmanager
+def _translated(provider: str) -> Iterator[None]:
+    try:
+        yield
+    except LaminaError:
+        raise
+    except OSError as error:  # connection errors and time-outs are OSErrors
+        raise ProviderUnavailable(provider, f"{type(error).__name__}: {error}") from error
+    except Exception as error:  # the edge to code that is not ours, which may raise anything
+        raise ProviderError(provider, f"{type(error).__name__}: {error}") from error

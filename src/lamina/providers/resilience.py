@@ -1,0 +1,295 @@
+"""Wrappers that make any embedder cheaper to call and harmless when it is down. They compose in any order.
+
+The usual one is `CachingEmbedder(CircuitBreakingEmbedder(TimeLimitedEmbedder(BatchingEmbedder(embedder))))`:
+what is cached needs no provider, and one late batch counts as one failure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from array import array
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, TypeVar
+
+import anyio
+
+from lamina.domain.memory import Vector
+from lamina.errors import ConfigError, ProviderError, ProviderUnavailable
+from lamina.ports.embedder import Embedder
+from lamina.providers.batching import batches
+from lamina.providers.vectors import check_texts
+
+__all__ = [
+    "BatchingEmbedder",
+    "CachingEmbedder",
+    "CircuitBreakingEmbedder",
+    "EmbeddingCache",
+    "TimeLimitedEmbedder",
+]
+
+T = TypeVar("T")
+
+_ENTRY_OVERHEAD: Final = 250
+"""Bytes that an entry takes beside its vector: key, two objects and a slot of the dict, measured on CPython 3.11."""
+
+
+class _Wrapper:
+    """An embedder that stands for another one."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+
+    @property
+    def provider(self) -> str:
+        """The wrapped embedder's."""
+        return self._embedder.provider
+
+    @property
+    def model(self) -> str:
+        """The wrapped embedder's."""
+        return self._embedder.model
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
+        """The wrapped embedder's vectors."""
+        return await self._embedder.embed_documents(texts)
+
+    async def embed_query(self, text: str) -> Vector:
+        """The wrapped embedder's vector."""
+        return await self._embedder.embed_query(text)
+
+    async def close(self) -> None:
+        """Close the wrapped embedder."""
+        await self._embedder.close()
+
+
+class EmbeddingCache:
+    """Vectors by what they were made from, in memory, the least recently used ones leaving first.
+
+    May serve several embedders and threads. Keeps no text: its keys are SHA-256 digests.
+
+    Args:
+        max_bytes: Upper bound for all entries together; the default holds about 38,000 vectors of 384 numbers.
+    """
+
+    def __init__(self, max_bytes: int = 64 * 1024 * 1024) -> None:
+        if max_bytes < 1:
+            raise ConfigError("max_bytes", f"must be at least 1, not {max_bytes}", "Give a positive number.")
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._vectors: OrderedDict[bytes, bytes] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._vectors)
+
+    @property
+    def size(self) -> int:
+        """Bytes taken by all entries."""
+        return self._bytes
+
+    def get(self, key: bytes) -> array[float] | None:
+        """A new copy of the vector, or None."""
+        with self._lock:
+            stored = self._vectors.get(key)
+            if stored is None:
+                return None
+            self._vectors.move_to_end(key)
+        return array("f", stored)
+
+    def put(self, key: bytes, vector: Vector) -> None:
+        """Keep a copy of the vector, and drop what no longer fits."""
+        stored = array("f", vector).tobytes()
+        with self._lock:
+            replaced = self._vectors.pop(key, None)
+            if replaced is not None:
+                self._bytes -= len(replaced) + _ENTRY_OVERHEAD
+            self._vectors[key] = stored
+            self._bytes += len(stored) + _ENTRY_OVERHEAD
+            while self._bytes > self._max_bytes:
+                _, dropped = self._vectors.popitem(last=False)
+                self._bytes -= len(dropped) + _ENTRY_OVERHEAD
+
+
+class CachingEmbedder(_Wrapper):
+    """Embeds no text twice, neither within one call nor, while the cache holds it, between calls.
+
+    Documents and queries are cached apart, and so is each provider and model.
+    """
+
+    def __init__(self, embedder: Embedder, cache: EmbeddingCache | None = None) -> None:
+        super().__init__(embedder)
+        self._cache = EmbeddingCache() if cache is None else cache
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
+        """One vector per text, in order; only texts seen for the first time reach the wrapped embedder, once each."""
+        keys = [self._key("document", text) for text in check_texts(texts)]
+        found: dict[bytes, Vector] = {}
+        missing: dict[bytes, str] = {}
+        for key, text in zip(keys, texts, strict=True):
+            cached = self._cache.get(key)
+            if cached is None:
+                missing[key] = text
+            else:
+                found[key] = cached
+        if missing:
+            vectors = await self._embedder.embed_documents(list(missing.values()))
+            if len(vectors) != len(missing):
+                raise ProviderError(self.provider, f"it answered {len(vectors)} vectors for {len(missing)} texts")
+            for key, vector in zip(missing, vectors, strict=True):
+                found[key] = vector
+                self._cache.put(key, vector)
+        return [array("f", found[key]) for key in keys]
+
+    async def embed_query(self, text: str) -> Vector:
+        """The vector of a text to search with."""
+        [cleaned] = check_texts([text])
+        key = self._key("query", cleaned)
+        cached = self._cache.get(key)
+        if cached is not None:
+            return cached
+        vector = await self._embedder.embed_query(text)
+        self._cache.put(key, vector)
+        return vector
+
+    def _key(self, kind: str, text: str) -> bytes:
+        digest = hashlib.sha256()
+        for part in (kind, self.provider, self.model, text):
+            encoded = part.encode()
+            digest.update(len(encoded).to_bytes(8, "big") + encoded)  # the length keeps ("a", "bc") from ("ab", "c")
+        return digest.digest()
+
+
+class BatchingEmbedder(_Wrapper):
+    """Hands documents on in batches, one after the other; `max_tokens` is estimated."""
+
+    def __init__(self, embedder: Embedder, *, max_items: int = 64, max_tokens: int = 50_000) -> None:
+        super().__init__(embedder)
+        for field, number in (("max_items", max_items), ("max_tokens", max_tokens)):
+            if number < 1:
+                raise ConfigError(field, f"must be at least 1, not {number}", "Give a positive number.")
+        self._max_items = max_items
+        self._max_tokens = max_tokens
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
+        """One vector per text, in order."""
+        vectors: list[Vector] = []
+        for batch in batches(check_texts(texts), max_items=self._max_items, max_tokens=self._max_tokens):
+            vectors += await self._embedder.embed_documents(batch)
+        return vectors
+
+
+class TimeLimitedEmbedder(_Wrapper):
+    """Gives up after so many seconds a call, with `ProviderUnavailable`."""
+
+    def __init__(self, embedder: Embedder, *, seconds: float = 30.0) -> None:
+        super().__init__(embedder)
+        if seconds <= 0:
+            raise ConfigError("seconds", f"must be above 0, not {seconds}", "Give a positive number.")
+        self._seconds = seconds
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
+        """One vector per text, in time."""
+        return await self._limited(self._embedder.embed_documents(texts))
+
+    async def embed_query(self, text: str) -> Vector:
+        """The vector of a text to search with, in time."""
+        return await self._limited(self._embedder.embed_query(text))
+
+    async def _limited(self, call: Awaitable[T]) -> T:
+        with anyio.move_on_after(self._seconds):
+            return await call
+        raise ProviderUnavailable(self.provider, f"it did not answer within {self._seconds:g} s")
+
+
+class CircuitBreakingEmbedder(_Wrapper):
+    """Stops calling an embedder that is down, so that callers do not each wait for it.
+
+    After `failures` calls in a row that ended with `ProviderUnavailable`, every call fails at once, with the same
+    error, for `cool_down` seconds. Then one call is tried, while others go on failing; if it finds the
+    provider reachable all are let through again, otherwise the cool-down starts anew. A provider that refuses
+    a text (`ProviderError`) is reachable: one bad text must not switch the embedder off for everybody. A
+    cancelled call counts neither way.
+
+    Args:
+        embedder: What is called.
+        failures: How many in a row open the circuit.
+        cool_down: Seconds until the trial call.
+        monotonic: A clock that never goes back, in seconds.
+    """
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        *,
+        failures: int = 3,
+        cool_down: float = 30.0,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(embedder)
+        if failures < 1:
+            raise ConfigError("failures", f"must be at least 1, not {failures}", "Give a positive number.")
+        if cool_down < 0:
+            raise ConfigError("cool_down", f"must be at least 0, not {cool_down}", "Give the seconds to wait.")
+        self._allowed = failures
+        self._cool_down = cool_down
+        self._monotonic = monotonic
+        self._failed = 0
+        self._closed_from = 0.0
+        self._trying = False
+        self._lock = threading.Lock()
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
+        """One vector per text, unless the circuit is open."""
+        with self._guarded():
+            return await self._embedder.embed_documents(texts)
+
+    async def embed_query(self, text: str) -> Vector:
+        """The vector of a text to search with, unless the circuit is open."""
+        with self._guarded():
+            return await self._embedder.embed_query(text)
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        trial = self._admit()
+        try:
+            yield
+        except ProviderUnavailable:
+            self._count_failure()
+            raise
+        except ProviderError:
+            self._count_success()
+            raise
+        else:
+            self._count_success()
+        finally:
+            if trial:
+                with self._lock:
+                    self._trying = False
+
+    def _admit(self) -> bool:
+        """Let the call through, and return whether it is the trial; or refuse it."""
+        with self._lock:
+            if self._failed < self._allowed:
+                return False
+            wait = self._closed_from - self._monotonic()
+            if wait > 0 or self._trying:
+                raise ProviderUnavailable(
+                    self.provider,
+                    f"it failed {self._failed} times in a row, so it is not called now",
+                    f"It is tried again in {max(wait, 0.0):.0f} s.",
+                )
+            self._trying = True
+            return True
+
+    def _count_failure(self) -> None:
+        with self._lock:
+            self._failed += 1
+            self._closed_from = self._monotonic() + self._cool_down
+
+    def _count_success(self) -> None:
+        with self._lock:
+            self._failed = 0

@@ -1,0 +1,32 @@
+"""The benchmarks are one command each, and that command works. What they measure is not asserted."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+
+def output_of(root, *command):
+    result = subprocess.run(
+        [sys.executable, *command], cwd=root, capture_output=True, text=True, encoding="utf-8", check=False
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_the_benchmark_of_starting_prints_a_row_for_each_command(root):
+    out = output_of(root, "benchmarks/startup.py", "1")
+    assert [line.split("  ")[0] for line in out.splitlines()[1:]] == [
+        "python -c pass",
+        "import lamina",
+        "from lamina import create_memory_engine",
+        "import lamina.sync",
+        "import numpy",
+        "lamina --help",
+    ]
+
+
+def test_the_benchmark_of_storing_and_recalling_finds_the_exact_nearest(root):
+    out = output_of(root, "benchmarks/store_and_recall.py", "400", "4")
+    assert "recall by owner, hybrid" in out
+    assert out.splitlines()[-1] == "recall@10 by vector, against exact: 1.000"

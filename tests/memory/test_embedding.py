@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import pytest
+
+from lamina.domain.recall import Reason
+from lamina.errors import ConfigError, EmbeddingFingerprintError, ProviderError, ProviderUnavailable
+from lamina.ports.embedder import Fingerprint
+from lamina.testing import HashingEmbedder
+
+
+class Rotated(HashingEmbedder):
+    """Another model: the same length, another space."""
+
+    @property
+    def model(self):
+        return "rotated"
+
+    def _embed(self, text):
+        return super()._embed(f"rotated {text[::-1]}")
+
+
+@pytest.fixture
+def file(tmp_path):
+    return {"path": tmp_path / "lamina.db"}
+
+
+async def test_the_first_vector_leaves_its_fingerprint(open_engine, file):
+    engine = await open_engine(**file)
+    assert (await engine.stats()).fingerprint is None
+    await engine.store("one")
+    assert (await engine.stats()).fingerprint == Fingerprint("testing", "hashing", 256)
+    await engine.close()
+    again = await open_engine(**file)
+    assert not (await again.stats()).reembed_needed
+    assert (await again.recall("one")).degraded == ()
+
+
+@pytest.mark.parametrize("other", [Rotated(), Rotated(64)], ids=["same length", "other length"])
+async def test_another_model_is_refused_while_keywords_go_on_and_reembed_changes_over(open_engine, file, other, caplog):
+    first = await open_engine(**file)
+    await first.store_many([f"fact number {number}" for number in range(700)])
+    await first.close()
+
+    engine = await open_engine(**file, embed=other)
+    assert "reembed" in caplog.text
+    assert (await engine.stats()).reembed_needed
+    await engine.store("a fact stored meanwhile")
+    results = await engine.recall("fact stored meanwhile", limit=1)
+    assert results[0].entry.content == "a fact stored meanwhile"
+    assert results.degraded[0].reason is Reason.OTHER_MODEL
+    assert "lamina reembed" in results.degraded[0].detail
+    with pytest.raises(EmbeddingFingerprintError, match="reembed"):
+        await engine.reembed_missing()
+
+    seen = []
+    report = await engine.reembed(progress=lambda done, total: seen.append((done, total)))
+    assert (report.embedded, report.failed) == (701, 0)
+    assert seen[-1] == (701, 701)
+    stats = await engine.stats()
+    assert (stats.without_embedding, stats.reembed_needed) == (0, False)
+    assert stats.fingerprint == Fingerprint("testing", "rotated", other.dimensions)
+    best = await engine.recall("fact number 42", mode="vector", limit=1)
+    assert (best[0].entry.content, best.degraded) == ("fact number 42", ())
+
+
+async def test_another_length_of_the_same_model_is_refused_too(open_engine, file):
+    first = await open_engine(**file)
+    await first.store("one")
+    await first.close()
+    engine = await open_engine(**file, embed=HashingEmbedder(64))
+    assert (await engine.recall("one")).degraded[0].reason is Reason.OTHER_MODEL
+
+
+async def test_an_interrupted_change_goes_on_where_it_stopped(open_engine, file):
+    first = await open_engine(**file)
+    await first.store_many([f"fact number {number}" for number in range(1200)])
+    await first.close()
+
+    class Tired(Rotated):
+        calls = 0
+
+        async def embed_documents(self, texts):
+            self.calls += 1
+            if self.calls == 2:
+                raise ProviderUnavailable("The embedder", "it went down")
+            return await super().embed_documents(texts)
+
+    engine = await open_engine(**file, embed=Tired())
+    with pytest.raises(ProviderUnavailable):
+        await engine.reembed()
+    assert (await engine.stats()).without_embedding == 700
+    await engine.close()
+    again = await open_engine(**file, embed=Rotated())
+    report = await again.reembed()
+    assert (report.embedded, report.skipped) == (700, 500)
+
+
+async def test_one_text_that_cannot_be_embedded_harms_no_other(open_engine, file):
+    class Picky(HashingEmbedder):
+        async def embed_documents(self, texts):
+            if any("poison" in text for text in texts):
+                raise ProviderError("The embedder", "400: cannot embed this")
+            return await super().embed_documents(texts)
+
+    engine = await open_engine(**file, embed=Picky())
+    await engine.store_many([f"fact {number}" for number in range(23)] + ["poison"])
+    assert (await engine.stats()).without_embedding == 24
+    report = await engine.reembed_missing()
+    assert (report.embedded, report.failed) == (23, 1)
+    assert (await engine.recall("poison", limit=1))[0].entry.content == "poison"
+
+
+async def test_forced_reembedding_makes_every_vector_anew(open_engine, file):
+    engine = await open_engine(**file)
+    await engine.store_many(["one", "two"])
+    assert (await engine.reembed(force=True)).embedded == 2
+    assert (await engine.reembed()).skipped == 2
+
+
+async def test_tenants_have_fingerprints_of_their_own(open_engine, file):
+    ours = await open_engine(**file)
+    await ours.store("one")
+    theirs = await open_engine(**file, tenant="other", embed=HashingEmbedder(64))
+    await theirs.store("one")
+    assert (await theirs.recall("one")).degraded == ()
+    assert (await ours.recall("one")).degraded == ()
+
+
+async def test_without_an_embedder_there_is_nothing_to_reembed(open_engine, file):
+    engine = await open_engine(**file, embedding="none")
+    with pytest.raises(ConfigError, match="embed"):
+        await engine.reembed()
+
+
+async def test_each_stored_text_finds_itself_first(open_engine, place):
+    engine = await open_engine(**place)
+    texts = [f"{animal} number {number}" for animal in ("heron", "otter", "lynx") for number in range(30)]
+    await engine.store_many(texts)
+    for text in texts:
+        assert (await engine.recall(text, mode="vector", limit=1))[0].entry.content == text

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from lamina.errors import InvalidInput
+from lamina.ports.hooks import ForgetReason, MemoryHooks
+
+
+@pytest.fixture
+def forgotten():
+    return []
+
+
+@pytest.fixture
+async def engine(open_engine, place, forgotten):
+    hooks = MemoryHooks(on_forget=lambda entry, reason: forgotten.append((entry.content, reason)))
+    return await open_engine(**place, hooks=hooks)
+
+
+async def test_a_forgotten_memory_is_gone_from_every_way_of_reading(engine, forgotten):
+    id = await engine.store("the canary sings")
+    await engine.update(id, content="the canary sleeps")
+    assert await engine.forget(id) is True
+    assert await engine.get(id) is None
+    assert list(await engine.recall("canary")) == []
+    assert list(await engine.recall("canary", mode="text")) == []
+    assert list(await engine.query()) == []
+    assert await engine.history(id) == []
+    assert await engine.count() == 0
+    assert forgotten == [("the canary sleeps", ForgetReason.EXPLICIT)]
+
+
+async def test_an_unknown_or_foreign_id_is_no_error_and_calls_no_hook(engine, forgotten):
+    id = await engine.store("the canary sings", owner="mira")
+    assert await engine.forget("mem_none") is False
+    assert await engine.forget(id, owner="tomas") is False
+    assert await engine.get(id) is not None
+    assert forgotten == []
+
+
+class TestWhere:
+    @pytest.fixture(autouse=True)
+    async def memories(self, engine, clock):
+        clock.now = datetime(2023, 12, 31, 12, tzinfo=UTC)
+        await engine.store("old session", layer="session", ttl=None, tags=["deprecated"], metadata={"n": 1})
+        clock.now = datetime(2024, 1, 1, tzinfo=UTC)
+        await engine.store("new session", layer="session", ttl=None, tags=["deprecated", "kept"], metadata={"n": 2})
+        await engine.store("temporary", namespace="temp-data", owner="mira")
+        await engine.store("lasting", owner="mira")
+
+    @pytest.mark.parametrize(
+        ("conditions", "gone"),
+        [
+            ({"namespace": "temp-data"}, {"temporary"}),
+            ({"layer": "session"}, {"old session", "new session"}),
+            ({"layers": ["session", "global"], "tags": ["kept"]}, {"new session"}),
+            ({"tags": ["deprecated"]}, {"old session", "new session"}),
+            ({"tags_any": ["kept", "x"]}, {"new session"}),
+            ({"older_than": "2024-01-01"}, {"old session"}),
+            ({"older_than": datetime(2024, 1, 1)}, {"old session"}),  # noqa: DTZ001 - a naive time is UTC
+            ({"older_than": timedelta(hours=11)}, {"old session"}),
+            ({"owner": "mira"}, {"temporary", "lasting"}),
+            ({"where": {"n": {"gt": 1}}}, {"new session"}),
+            ({"layer": "session", "older_than": "2024-01-01T00:00:00+00:00"}, {"old session"}),
+        ],
+        ids=str,
+    )
+    async def test_all_conditions_must_hold(self, engine, forgotten, conditions, gone):
+        before = {entry.content for entry in await engine.query()}
+        assert await engine.forget_where(**conditions, dry_run=True) == len(gone)
+        assert await engine.count() == 4
+        assert await engine.forget_where(**conditions) == len(gone)
+        assert {entry.content for entry in await engine.query()} == before - gone
+        assert {content for content, _ in forgotten} == gone
+        assert {reason for _, reason in forgotten} == {ForgetReason.FILTER}
+
+    @pytest.mark.parametrize("conditions", [{}, {"tags": []}, {"layers": []}, {"where": {}}, {"owner": None}])
+    async def test_no_condition_deletes_nothing(self, engine, conditions):
+        with pytest.raises(InvalidInput, match="clear"):
+            await engine.forget_where(**conditions)
+        assert await engine.count() == 4
+
+    async def test_everything_goes_only_when_confirmed(self, engine, forgotten):
+        with pytest.raises(InvalidInput, match="confirm"):
+            await engine.clear()
+        assert await engine.count() == 4
+        assert await engine.clear(confirm=True) == 4
+        assert await engine.count() == 0
+        assert {reason for _, reason in forgotten} == {ForgetReason.CLEARED}
+
+
+async def test_clearing_keeps_to_the_tenant(open_engine, tmp_path):
+    ours = await open_engine(path=tmp_path / "lamina.db")
+    theirs = await open_engine(path=tmp_path / "lamina.db", tenant="other")
+    await ours.store("ours")
+    await theirs.store("theirs")
+    assert await ours.clear(confirm=True) == 1
+    assert await theirs.count() == 1
+
+
+async def test_what_expired_is_absent_at_once_and_removed_soon(engine, forgotten, clock):
+    await engine.store("short-lived", ttl=30)
+    await engine.store("lasting")
+    clock.advance(30)
+    assert await engine.count() == 1
+    assert [entry.content for entry in await engine.query()] == ["lasting"]
+    assert (await engine.stats()).expired == 1
+    clock.advance(60)
+    await engine.recall("anything")
+    assert forgotten == [("short-lived", ForgetReason.EXPIRED)]
+    assert (await engine.stats()).expired == 0
+
+
+async def test_purging_on_request_says_how_much_went(engine, clock):
+    await engine.store_many([{"content": f"note {n}", "ttl": 5} for n in range(7)])
+    assert await engine.purge_expired() == 0
+    clock.advance(5)
+    assert await engine.purge_expired() == 7
+
+
+async def test_forgetting_a_thousand_at_once(engine):
+    await engine.store_many([{"content": f"note {n}", "tags": ["x"]} for n in range(1203)])
+    await engine.store("kept")
+    assert await engine.forget_where(tags=["x"]) == 1203
+    assert [entry.content for entry in await engine.query()] == ["kept"]
+
+
+async def test_a_failing_listener_does_not_stop_forgetting(open_engine, place, caplog):
+    def fail(entry, reason):
+        raise RuntimeError("listener")
+
+    engine = await open_engine(**place, hooks=MemoryHooks(on_forget=fail))
+    id = await engine.store("the canary sings")
+    assert await engine.forget(id) is True
+    assert await engine.get(id) is None
+    assert "on_forget failed" in caplog.text
+    assert "canary" not in caplog.text.replace("listener", "")

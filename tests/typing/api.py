@@ -1,0 +1,88 @@
+"""Real uses of the public names, for type checkers to read: `make check` runs mypy over this file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import assert_type
+
+import lamina.sync
+
+from lamina import (
+    And,
+    DecayReport,
+    ForgetReason,
+    Layer,
+    MemoryConfig,
+    MemoryEngine,
+    MemoryEntry,
+    MemoryHooks,
+    Not,
+    RecallResult,
+    Results,
+    ScoreBreakdown,
+    ScoringConfig,
+    SearchMode,
+    Where,
+    WorkingItem,
+    create_memory_engine,
+    define_memory_config,
+)
+from lamina.domain.filters import Compare
+
+
+def guard(entry: MemoryEntry) -> MemoryEntry | None:
+    return None if "secret" in entry.content else entry.replace(tags=[*entry.tags, "seen"])
+
+
+async def rerank(results: list[RecallResult], query: str) -> list[RecallResult]:
+    return sorted(results, key=lambda result: (query in result.entry.content, result.score), reverse=True)
+
+
+def listen(entry: MemoryEntry, reason: ForgetReason) -> None:
+    assert_type(entry.id, str)
+    assert_type(reason, ForgetReason)
+
+
+def embed_batch(texts: Sequence[str]) -> list[list[float]]:
+    return [[float(len(text)), 1.0] for text in texts]
+
+
+hooks = MemoryHooks(on_before_store=guard, on_after_recall=rerank, on_forget=listen)
+is_open = Where("status").eq("open")
+assert_type(is_open, Compare)
+is_near = And((is_open, Not(Where("due").gt(5))))
+scoring: ScoringConfig = ScoringConfig.preset("news")
+config = define_memory_config(provider="memory", scoring=scoring, hooks=hooks, embed_batch=embed_batch)
+assert_type(config, MemoryConfig)
+
+
+async def use_the_engine() -> None:
+    async with await create_memory_engine(config) as engine:
+        assert_type(engine, MemoryEngine)
+        id = await engine.store("Wants a dark theme", layer=Layer.SESSION, ttl=timedelta(hours=1), tags=("ui",))
+        assert_type(id, str | None)
+        assert_type(await engine.store_many(["a", {"content": "b"}]), list[str | None])
+
+        results = await engine.recall("theme", mode=SearchMode.TEXT, where=is_near, explain=True)
+        assert_type(results, Results[RecallResult])
+        assert_type(results[0].score_breakdown, ScoreBreakdown)
+        assert_type(results[0].score_breakdown.vector, float | None)
+        assert_type([each.reason.value for each in results.degraded], list[str])
+        assert_type(await engine.query(owner="mira", limit=5), Results[MemoryEntry])
+        assert_type(await engine.decay(factor=0.9), DecayReport)
+        assert_type(await engine.forget_where(tags=["ui"], older_than=timedelta(days=90)), int)
+        assert_type(engine.working.get_by_prefix("tool:"), list[WorkingItem])
+
+
+def use_the_blocking_engine() -> None:
+    with lamina.sync.create_memory_engine(path="memory.db") as memory:
+        assert_type(memory.store("Wants a dark theme"), str | None)
+        assert_type(memory.recall("theme", limit=3), Results[RecallResult])
+        assert_type(memory.forget("mem_1"), bool)
+
+
+def a_wrong_use_is_seen() -> None:
+    Where("due").gt(None)  # type: ignore[arg-type]
+    ScoreBreakdown(similarity="high", recency=1, frequency=0, relevance=1)  # type: ignore[arg-type]
+    lamina.no_such_name  # type: ignore[attr-defined]  # noqa: B018
