@@ -90,7 +90,9 @@ class TestModes:
         with pytest.raises(InvalidInput, match="mode"):
             await filled.recall("key", mode="psychic")
 
-    @pytest.mark.parametrize("query", ["what's Mira's theme?", "a-b", "C++ OR", '"x', "***", "50% @tomas_k #q4", "NEAR(a b)"])
+    @pytest.mark.parametrize(
+        "query", ["what's Mira's theme?", "a-b", "C++ OR", '"x', "***", "50% @tomas_k #q4", "NEAR(a b)"]
+    )
     async def test_no_text_is_query_grammar(self, filled, query):
         await filled.recall(query)
         await filled.recall(query, mode="text")
@@ -318,7 +320,9 @@ class TestAccesses:
         entry = await filled.get(first.entry.id)
         assert (entry.access_count, entry.last_accessed_at, entry.revision) == (1, clock.now, 1)
         assert sum([entry.access_count async for entry in filled.scan()]) == 1
-        assert (await filled.recall("cellar key", limit=1))[0].score_breakdown.frequency == pytest.approx(0.1502, abs=1e-4)
+        assert (await filled.recall("cellar key", limit=1))[0].score_breakdown.frequency == pytest.approx(
+            0.1502, abs=1e-4
+        )
 
     async def test_counts_are_written_by_themselves_soon(self, filled):
         await filled.recall("cellar key", limit=1)

@@ -31,9 +31,7 @@ def test_the_true_half_life_of_each_curve():
     assert ScoringConfig(recency_curve="half_life").half_life_hours() == 336
 
 
-@pytest.mark.parametrize(
-    ("count", "expected"), [(0, 0), (1, 0.1502), (5, 0.3882), (10, 0.5196), (100, 1), (500, 1)]
-)
+@pytest.mark.parametrize(("count", "expected"), [(0, 0), (1, 0.1502), (5, 0.3882), (10, 0.5196), (100, 1), (500, 1)])
 def test_frequency_grows_with_the_logarithm_and_is_limited(count, expected):
     assert frequency(count, 100) == pytest.approx(expected, abs=5e-5)
 

@@ -72,9 +72,7 @@ class TestConfirming:
         first = await engine.store(TEA, tags=["a"], metadata={"x": 1, "y": 1}, confidence=0.4, relevance=0.3, ttl=100)
         before = await engine.get(first)
         clock.advance(50)
-        again = await engine.store(
-            f"  {TEA.replace(' ', '   ')} ", tags=["b", "a"], metadata={"y": 2}, confidence=0.2
-        )
+        again = await engine.store(f"  {TEA.replace(' ', '   ')} ", tags=["b", "a"], metadata={"y": 2}, confidence=0.2)
         entry = await engine.get(first)
         assert again == first
         assert await engine.count() == 1

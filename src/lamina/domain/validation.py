@@ -104,7 +104,10 @@ def check_instant(field: str, value: object) -> datetime:
         raise InvalidType(field, f"must be a datetime, not {type(value).__name__}", "Give a timezone-aware datetime.")
     if value.tzinfo is None:
         raise InvalidInput(field, "has no time zone", "Give a timezone-aware datetime, such as datetime.now(UTC).")
-    return value.astimezone(UTC)
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise InvalidInput(field, f"{value} lies outside the years 1 to 9999 in UTC", "Give another instant.") from None
 
 
 def check_vector(vector: Vector) -> None:

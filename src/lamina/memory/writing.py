@@ -205,7 +205,7 @@ class Writer:
     async def _find(self, id: str) -> MemoryEntry | None:
         for store in self._runtime.stores():
             entry = await store.get(self._runtime.tenant_scope, id)
-            if entry is not None:
+            if entry is not None and not entry.is_expired(self._runtime.clock()):
                 return entry
         return None
 

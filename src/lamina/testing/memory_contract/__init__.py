@@ -1,0 +1,1 @@
+"""The contract of a memory adapter, by theme; `contract` puts it together."""

@@ -1,0 +1,198 @@
+"""Batches: their results in order, and written whole or not at all."""
+
+from __future__ import annotations
+
+import pytest
+
+from lamina.domain.filters import Expiry, MemoryFilter
+from lamina.domain.memory import Layer, MemoryEntry
+from lamina.domain.scope import Scope
+from lamina.errors import EmbeddingDimensionError, InvalidInput, InvalidType, ScopeError
+from lamina.ports.memory_adapter import Capability, MemoryAdapter, Update
+from lamina.testing.memory_contract.material import (
+    LIVE,
+    MINE,
+    NOW,
+    by_text,
+    by_vector,
+    fields_of,
+    ids,
+    listed,
+    memory,
+    needs,
+    put,
+    second,
+)
+
+__all__ = ["BatchContract"]
+
+BAD = {
+    "metadata": (memory("bad", metadata={"odd": {1}}), (InvalidInput, InvalidType)),
+    "text": (memory("bad", "pay\x00roll"), (InvalidInput,)),
+    "scope": (memory("bad", owner="bob"), (ScopeError,)),
+    "dimensions": (memory("bad", embedding=[1.0, 0.0, 0.0]), (EmbeddingDimensionError,)),
+}
+
+
+class BatchContract:
+    """Several at once."""
+
+    async def test_a_batch_is_stored_in_its_order(self, adapter: MemoryAdapter) -> None:
+        batch = [memory(id, f"text {id}", embedding=[1.0, 0.0], tags=[id]) for id in "zaqm"]
+        assert await adapter.store_many(MINE, batch) == [None] * 4
+        entries = await listed(adapter, include_embeddings=True)
+        assert [fields_of(each) for each in entries] == [fields_of(each) for each in batch]
+        if Capability.TEXT in adapter.capabilities:
+            assert ids(await by_text(adapter, "text")) == sorted("zaqm")
+        if Capability.VECTOR in adapter.capabilities:
+            assert ids(await by_vector(adapter, [1.0, 0.0])) == sorted("zaqm")
+
+    async def test_a_batch_replaces_too(self, adapter: MemoryAdapter) -> None:
+        await put(adapter, memory("m1", "old", tags=["red"]), memory("m2"))
+        await adapter.store_many(MINE, [memory("m3"), memory("m1", "new"), memory("m1", "newest")])
+        found = [(each.id, each.content, each.revision, each.tags) for each in await listed(adapter)]
+        lit = "the harbour lamp is lit"
+        assert found == [("m1", "newest", 3, []), ("m2", lit, 1, []), ("m3", lit, 1, [])]
+
+    async def test_only_what_is_new_is_stored(self, adapter: MemoryAdapter) -> None:
+        await put(adapter, memory("m1", "said  before", embedding=[1.0, 0.0], tags=["red"]))
+        batch = [
+            memory("n1", "new"),
+            memory("n2", " said before "),
+            memory("n3", "new"),
+            memory("n4", "Said before"),
+            memory("m1", "said before"),
+        ]
+        twins = await adapter.store_many(MINE, batch, if_new=True)
+        assert [twin and twin.id for twin in twins] == [None, "m1", "n1", None, "m1"]
+        assert ids(await listed(adapter)) == ["m1", "n1", "n4"]
+        assert twins[1] is not None
+        assert fields_of(twins[1]) == fields_of(memory("m1", "said  before", embedding=[1.0, 0.0], tags=["red"]))
+
+    async def test_an_id_that_is_taken_is_not_new(self, adapter: MemoryAdapter) -> None:
+        await put(adapter, memory("m1", "first"), memory("m2", "gone", expires_at=second(5)))
+        batch = [
+            memory("m1", "another"),
+            memory("n1", "new"),
+            memory("n1", "newer"),
+            memory("m2", "back again", created_at=second(6), updated_at=second(6)),
+        ]
+        twins = await adapter.store_many(MINE, batch, if_new=True)
+        assert [twin and (twin.id, twin.content) for twin in twins] == [("m1", "first"), None, ("n1", "new"), None]
+        found = await listed(adapter, MINE, MemoryFilter(now=NOW, expiry=Expiry.ANY))
+        assert {(each.id, each.content) for each in found} == {("m1", "first"), ("n1", "new"), ("m2", "back again")}
+
+    async def test_without_being_asked_twins_are_stored(self, adapter: MemoryAdapter) -> None:
+        await put(adapter, memory("m1"))
+        assert await adapter.store_many(MINE, [memory("m2"), memory("m3")]) == [None, None]
+        assert ids(await listed(adapter)) == ["m1", "m2", "m3"]
+
+    async def test_a_twin_that_is_expired_by_then_does_not_count(self, adapter: MemoryAdapter) -> None:
+        await put(adapter, memory("m1", expires_at=second(10)))
+        at_nine, at_ten = memory("n1", created_at=second(9)), memory("n2", created_at=second(10))
+        twins = await adapter.store_many(MINE, [at_nine, at_ten], if_new=True)
+        assert [twin and twin.id for twin in twins] == ["m1", None]
+        assert ids(await listed(adapter, MINE, MemoryFilter(now=NOW, expiry=Expiry.ANY))) == ["m1", "n2"]
+
+    async def test_another_layer_is_another_saying(self, adapter: MemoryAdapter) -> None:
+        await put(adapter, memory("m1"))
+        twins = await adapter.store_many(MINE, [memory("n1", layer=Layer.SESSION), memory("n2")], if_new=True)
+        assert [twin and twin.id for twin in twins] == [None, "m1"]
+
+    async def test_updates_answer_in_order(self, adapter: MemoryAdapter) -> None:
+        await put(adapter, *(memory(f"m{number}") for number in range(4)))
+        done = await adapter.update_many(
+            MINE,
+            [
+                Update("m2", {"content": "changed"}),
+                Update("none", {"content": "changed"}),
+                Update("m0", {"content": "stale"}, expected_revision=7),
+                Update("m1", {"content": "changed"}, expected_revision=1),
+                Update("m1", {"confidence": 0.5}, expected_revision=2),
+                Update("m1", {"content": "stale"}, expected_revision=1),
+                Update("m3", {"access_count": 2}),
+            ],
+        )
+        assert done == [True, False, False, True, True, False, True]
+        lit = "the harbour lamp is lit"
+        found = [(each.content, each.confidence, each.revision) for each in await listed(adapter)]
+        assert found == [(lit, 1.0, 1), ("changed", 0.5, 3), ("changed", 1.0, 2), (lit, 1.0, 1)]
+
+    async def test_deletions_answer_in_order(self, adapter: MemoryAdapter) -> None:
+        await put(adapter, *(memory(f"m{number}", embedding=[1.0, 0.0]) for number in range(4)))
+        assert await adapter.delete_many(MINE, ["m2", "none", "m0", "m2"]) == [True, False, True, False]
+        assert ids(await listed(adapter)) == ["m1", "m3"]
+        if Capability.TEXT in adapter.capabilities:
+            assert ids(await by_text(adapter, "harbour")) == ["m1", "m3"]
+        if Capability.VECTOR in adapter.capabilities:
+            assert ids(await by_vector(adapter, [1.0, 0.0])) == ["m1", "m3"]
+
+    @pytest.mark.parametrize("if_new", [False, True])
+    @pytest.mark.parametrize("kind", BAD)
+    async def test_a_batch_with_a_bad_entry_is_not_written_at_all(
+        self, adapter: MemoryAdapter, kind: str, if_new: bool
+    ) -> None:
+        needs(adapter, Capability.TRANSACTIONS)
+        await put(adapter, memory("m1", "old", embedding=[1.0, 0.0]), memory("m2", "second"))
+        before = await listed(adapter, include_embeddings=True)
+        bad, errors = BAD[kind]
+        good = [memory("g1", "fresh", embedding=[0.0, 1.0]), memory("m1", "taken"), memory("g2", "fresh too")]
+        with pytest.raises(errors):
+            await adapter.store_many(MINE, [*good, bad, memory("g3", "fresh as well")], if_new=if_new)
+        await _check_unchanged(adapter, before, "fresh taken")
+
+    @pytest.mark.parametrize(
+        "bad",
+        [
+            {"metadata": {"odd": {1}}},
+            {"content": "pay\x00roll"},
+            {"owner": "bob"},
+            {"embedding": [1.0, 0.0, 0.0]},
+            {},
+            {"relevance": 2.0},
+        ],
+        ids=repr,
+    )
+    async def test_a_batch_with_a_bad_update_changes_nothing(
+        self, adapter: MemoryAdapter, bad: dict[str, object]
+    ) -> None:
+        needs(adapter, Capability.TRANSACTIONS)
+        await put(adapter, memory("m1", "old", embedding=[1.0, 0.0]), memory("m2", "second"), memory("m3", "third"))
+        before = await listed(adapter, include_embeddings=True)
+        changes = [Update("m1", {"content": "fresh", "embedding": [0.0, 1.0]}), Update("m2", {"content": "taken"})]
+        with pytest.raises((InvalidInput, InvalidType, EmbeddingDimensionError)):
+            await adapter.update_many(MINE, [*changes, Update("m3", bad), Update("m2", {"content": "fresh too"})])
+        await _check_unchanged(adapter, before, "fresh taken")
+
+    async def test_a_large_batch_is_one_batch(self, adapter: MemoryAdapter) -> None:
+        needs(adapter, Capability.TRANSACTIONS)
+        many = [memory(f"m{number}", f"text {number}") for number in range(2_500)]
+        with pytest.raises(InvalidInput):
+            await adapter.store_many(MINE, [*many, memory("bad", " ")])
+        assert await adapter.count(MINE, LIVE) == 0
+        await adapter.store_many(MINE, many)
+        assert await adapter.count(MINE, LIVE) == 2_500
+        done = await adapter.update_many(MINE, [Update(entry.id, {"tags": ["red"]}) for entry in many])
+        assert done == [True] * 2_500
+        assert await adapter.count(MINE, MemoryFilter(now=NOW, tags=("red",))) == 2_500
+        assert await adapter.delete_many(MINE, [entry.id for entry in many]) == [True] * 2_500
+        assert await adapter.count(Scope("acme"), LIVE) == 0
+
+
+async def _check_unchanged(adapter: MemoryAdapter, before: list[MemoryEntry], words: str) -> None:
+    """The store is as it was, in each of its indexes, and takes the next batch."""
+    assert await listed(adapter, include_embeddings=True) == before
+    assert await adapter.count(Scope("acme"), LIVE) == len(before)
+    for entry in before:
+        found = await adapter.find_duplicate(MINE, entry.layer, entry.digest, NOW)
+        assert found is not None
+        assert found.id == entry.id
+        if Capability.HISTORY in adapter.capabilities:
+            assert await adapter.history(MINE, entry.id) == []
+    if Capability.TEXT in adapter.capabilities:
+        assert await by_text(adapter, words) == []
+        assert ids(await by_text(adapter, "old")) == ["m1"]
+    if Capability.VECTOR in adapter.capabilities:
+        assert [round(hit.similarity, 5) for hit in await by_vector(adapter, [1.0, 0.0])] == [1.0]
+    await adapter.store_many(MINE, [memory("next", "fresh", embedding=[0.0, 1.0])])
+    assert ids(await listed(adapter)) == [*ids(before), "next"]

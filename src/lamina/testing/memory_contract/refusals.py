@@ -1,0 +1,221 @@
+"""What cannot be kept is refused by name, and nothing is written; what is not declared is refused too."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, Final
+
+import pytest
+
+from lamina.domain.filters import Where
+from lamina.domain.memory import MemoryEntry
+from lamina.domain.scope import Scope
+from lamina.domain.validation import MAX_CONTENT_BYTES, MAX_METADATA_BYTES, MAX_METADATA_DEPTH, MAX_TAGS
+from lamina.errors import InvalidInput, InvalidType, ScopeError, Unsupported
+from lamina.ports.memory_adapter import Capability, MemoryAdapter
+from lamina.testing.memory_contract.material import (
+    LIVE,
+    MINE,
+    by_text,
+    by_vector,
+    fields_of,
+    listed,
+    memory,
+    put,
+    where,
+)
+
+__all__ = ["RefusalContract"]
+
+UNCLEAN: Final = {"NUL": "pay\x00roll", "high surrogate": "a\ud83d", "low surrogate": "\udc00b", "blank": " \n\t"}
+TEXT_FIELDS: Final = ("id", "content", "tags", "owner", "namespace", "source", "superseded_by", "derived_from")
+LISTS: Final = frozenset({"tags", "derived_from"})
+
+ODD_METADATA: Final[dict[str, Any]] = {
+    "65 bits": 2**63,
+    "71 bits": 2**70,
+    "65 bits, negative": -(2**63) - 1,
+    "NaN": float("nan"),
+    "infinity": float("inf"),
+    "minus infinity": float("-inf"),
+    "datetime": datetime(2026, 3, 1, tzinfo=UTC),
+    "Decimal": Decimal("1.5"),
+    "set": {1},
+    "tuple": (1,),
+    "bytes": b"x",
+    "object": object(),
+    "complex": 1j,
+    "a number as key": {1: "x"},
+    "None as key": {None: "x"},
+    "NUL": "pay\x00roll",
+    "surrogate": "\ud83d",
+    "NUL in a key": {"pay\x00roll": 1},
+    "surrogate in a key": {"\ud83d": 1},
+    "too long": "x" * MAX_METADATA_BYTES,
+}
+WRAPPED: Final[dict[str, Callable[[Any], Any]]] = {
+    "at the top": lambda value: value,
+    "in a list": lambda value: [1, value],
+    "in a dict": lambda value: {"a": {"b": value}},
+}
+
+ODD_FIELDS: Final[list[tuple[str, Any]]] = [
+    ("content", None),
+    ("content", b"bytes"),
+    ("content", "x" * (MAX_CONTENT_BYTES + 1)),
+    ("content", "é" * (MAX_CONTENT_BYTES // 2 + 1)),
+    ("tags", "red"),
+    ("tags", [1]),
+    ("tags", ["x"] * (MAX_TAGS + 1)),
+    ("metadata", None),
+    ("metadata", [("a", 1)]),
+    ("layer", "longterm"),
+    ("trust", "trusted"),
+    ("relevance", 1.1),
+    ("relevance", -0.1),
+    ("relevance", float("nan")),
+    ("relevance", True),
+    ("relevance", "1"),
+    ("base_relevance", 2),
+    ("confidence", -1),
+    ("ttl", 0),
+    ("ttl", -1),
+    ("ttl", float("inf")),
+    ("ttl", True),
+    ("updated_at", datetime(2026, 3, 1)),  # noqa: DTZ001 - what is refused
+    ("updated_at", "2026-03-01"),
+    ("updated_at", None),
+    ("expires_at", datetime(2026, 3, 1)),  # noqa: DTZ001 - what is refused
+    ("last_accessed_at", 1.0),
+    ("occurred_at", datetime(2026, 3, 1)),  # noqa: DTZ001 - what is refused
+    ("valid_until", datetime(2026, 3, 1)),  # noqa: DTZ001 - what is refused
+    ("embedding", []),
+    ("embedding", [1.0, float("nan")]),
+    ("embedding", [float("inf"), 1.0]),
+    ("embedding", [1e39, 1.0]),
+    ("embedding", ["1", "0"]),
+    ("embedding", 1.0),
+    ("access_count", -1),
+    ("access_count", 2**63),
+    ("access_count", 1.5),
+    ("derived_from", "m1"),
+    ("source", 1),
+    ("superseded_by", ""),
+]
+
+Call = Callable[[MemoryAdapter], Awaitable[object]]
+
+SPEAKS_OF_KIND: Final = where(Where("kind").eq("fact"))
+CALLS: Final[dict[Capability, list[Call]]] = {
+    Capability.VECTOR: [lambda adapter: by_vector(adapter, [1.0, 0.0])],
+    Capability.TEXT: [lambda adapter: by_text(adapter, "harbour"), lambda adapter: by_text(adapter, "***")],
+    Capability.FILTER: [
+        lambda adapter: listed(adapter, MINE, SPEAKS_OF_KIND),
+        lambda adapter: adapter.count(MINE, SPEAKS_OF_KIND),
+        lambda adapter: listed(adapter, Scope("nobody"), SPEAKS_OF_KIND),
+    ],
+    Capability.HISTORY: [lambda adapter: adapter.history(MINE, "m1"), lambda adapter: adapter.history(MINE, "none")],
+}
+"""The calls that need each capability. The others say how well a call is done, and have none of their own."""
+
+
+class RefusalContract:
+    """Bad input is refused by name with nothing written, and so is what is not declared."""
+
+    @pytest.mark.parametrize("text", UNCLEAN.values(), ids=UNCLEAN)
+    @pytest.mark.parametrize("field", TEXT_FIELDS)
+    async def test_unclean_text_is_refused_by_name(self, adapter: MemoryAdapter, field: str, text: str) -> None:
+        entry = memory(**{field: ["fine", text] if field in LISTS else text})  # type: ignore[arg-type]
+        await _check_refused(adapter, entry, field)
+
+    @pytest.mark.parametrize("text", UNCLEAN.values(), ids=UNCLEAN)
+    async def test_an_unclean_tenant_is_refused(self, adapter: MemoryAdapter, text: str) -> None:
+        with pytest.raises((InvalidInput, ScopeError)):
+            await adapter.store(Scope("acme"), memory(tenant=text))
+        assert await adapter.count(Scope("acme"), LIVE) == 0
+
+    @pytest.mark.parametrize("wrap", WRAPPED.values(), ids=WRAPPED)
+    @pytest.mark.parametrize("value", ODD_METADATA.values(), ids=ODD_METADATA)
+    async def test_odd_metadata_is_refused_by_name(
+        self, adapter: MemoryAdapter, value: object, wrap: Callable[[Any], Any]
+    ) -> None:
+        await _check_refused(adapter, memory(metadata={"fine": 1, "odd": wrap(value)}), "metadata")
+
+    async def test_metadata_that_is_too_deep_or_holds_itself_is_refused(self, adapter: MemoryAdapter) -> None:
+        deep: dict[str, Any] = {}
+        for _ in range(MAX_METADATA_DEPTH + 1):
+            deep = {"a": deep}
+        await _check_refused(adapter, memory(metadata=deep), "metadata")
+        loop: dict[str, Any] = {}
+        loop["a"] = [loop]
+        await _check_refused(adapter, memory(metadata=loop), "metadata")
+
+    @pytest.mark.parametrize(("field", "value"), ODD_FIELDS, ids=lambda each: repr(each)[:30])
+    async def test_odd_fields_are_refused_by_name(self, adapter: MemoryAdapter, field: str, value: object) -> None:
+        await _check_refused(adapter, memory(**{field: value}), field)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [*ODD_FIELDS, ("metadata", {"odd": float("nan")}), ("tags", ["pay\x00roll"]), ("content", "a\ud83d")],
+        ids=lambda each: repr(each)[:30],
+    )
+    async def test_an_update_refuses_what_a_store_would(
+        self, adapter: MemoryAdapter, field: str, value: object
+    ) -> None:
+        await put(adapter, memory())
+        before = await adapter.get(MINE, "m1")
+        assert before is not None
+        with pytest.raises((InvalidInput, InvalidType)) as refusal:
+            await adapter.update(MINE, "m1", {"confidence": 0.5, field: value})
+        assert refusal.value.field == field
+        after = await adapter.get(MINE, "m1")
+        assert after is not None
+        assert fields_of(after) == fields_of(before)
+
+    @pytest.mark.parametrize("text", UNCLEAN.values(), ids=UNCLEAN)
+    async def test_an_id_that_cannot_be_is_not_found(self, adapter: MemoryAdapter, text: str) -> None:
+        await put(adapter, memory())
+        assert await adapter.get(MINE, text) is None
+        assert await adapter.update(MINE, text, {"content": "changed"}) is False
+        assert await adapter.delete(MINE, text) is False
+        assert await adapter.delete_many(MINE, [text, "m1"]) == [False, True]
+
+    @pytest.mark.parametrize("capability", CALLS)
+    async def test_what_is_not_declared_is_refused(self, adapter: MemoryAdapter, capability: Capability) -> None:
+        await put(adapter, memory(embedding=[1.0, 0.0], metadata={"kind": "fact"}))
+        for call in CALLS[capability]:
+            if capability in adapter.capabilities:
+                await call(adapter)
+                continue
+            with pytest.raises(Unsupported) as refusal:
+                await call(adapter)
+            assert refusal.value.capability == capability
+
+    async def test_a_search_with_metadata_filters_is_refused_if_filters_are(self, adapter: MemoryAdapter) -> None:
+        await put(adapter, memory(embedding=[1.0, 0.0], metadata={"kind": "fact"}))
+        searches: dict[Capability, Call] = {
+            Capability.VECTOR: lambda adapter: by_vector(adapter, [1.0, 0.0], MINE, SPEAKS_OF_KIND),
+            Capability.TEXT: lambda adapter: by_text(adapter, "harbour", MINE, SPEAKS_OF_KIND),
+        }
+        for capability, search in searches.items():
+            if adapter.capabilities >= {capability, Capability.FILTER}:
+                assert await search(adapter)
+                continue
+            with pytest.raises(Unsupported):
+                await search(adapter)
+
+
+async def _check_refused(adapter: MemoryAdapter, entry: MemoryEntry, field: str) -> None:
+    """Both ways to store refuse the entry and name the field, and the store stays as it was, and works."""
+    await put(adapter, memory("before"))
+    scope = Scope("acme")
+    for attempt in (adapter.store(scope, entry), adapter.store_many(scope, [entry], if_new=True)):
+        with pytest.raises((InvalidInput, InvalidType)) as refusal:
+            await attempt
+        assert refusal.value.field == field
+        assert [each.id for each in await listed(adapter, scope)] == ["before"]
+    await put(adapter, memory("after"))
+    assert await adapter.count(scope, LIVE) == 2
+    await adapter.delete_many(scope, ["before", "after"])
