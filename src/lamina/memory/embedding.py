@@ -86,6 +86,15 @@ class EmbeddingSpace:
         """Whether the store's vectors are of another model than the embedder, or half-way to it."""
         return self._mismatch() is not None
 
+    async def admits(self, fingerprint: Fingerprint) -> bool:
+        """Whether vectors that this model made may stand in the store; the first model to come becomes the store's."""
+        if self._stored is None and (
+            self.embedder is None
+            or (fingerprint.provider, fingerprint.model) == (self.embedder.provider, self.embedder.model)
+        ):
+            await self._save(_Stored(fingerprint))
+        return self._stored == _Stored(fingerprint)
+
     async def embed_query(self, query: str) -> Vector | Degraded:
         """The query's vector, or why there is none; an embedder's failure is logged, once a minute at most."""
         if self.embedder is None:

@@ -185,13 +185,17 @@ class MemoryEngine:
         """
         return await self._writer.update(id, changes, owner=owner, expected_revision=expected_revision)
 
-    async def restore(self, entries: Sequence[MemoryEntry], *, replace: bool = False) -> RestoreReport:
+    async def restore(
+        self, entries: Sequence[MemoryEntry], *, replace: bool = False, fingerprint: Fingerprint | None = None
+    ) -> RestoreReport:
         """Write entries exactly as they are, ids, times and counts included: for imports and moves.
 
         They become this tenant's. Ids that exist are skipped, or overwritten with `replace`. Hooks
-        do not run, and nothing is embedded: see `reembed_missing`.
+        do not run, and nothing is embedded: see `reembed_missing`. `fingerprint` says which model
+        made the entries' vectors (None: the store's own); if that is another one than the store's,
+        they are left out.
         """
-        return await self._writer.restore(entries, replace=replace)
+        return await self._writer.restore(entries, replace=replace, fingerprint=fingerprint)
 
     # Reading ------------------------------------------------------------------------------
 

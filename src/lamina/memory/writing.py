@@ -12,6 +12,7 @@ from lamina.domain.validation import check_entry, check_ttl, clean_metadata
 from lamina.errors import Conflict, InvalidInput, MemoryNotFound
 from lamina.memory.inputs import MemoryInput, build_entry, expiry, read_instant, read_layer, read_tags, read_trust
 from lamina.memory.runtime import Runtime
+from lamina.ports.embedder import Fingerprint
 from lamina.ports.memory_adapter import MemoryAdapter
 
 __all__ = ["RestoreReport", "Writer"]
@@ -22,10 +23,11 @@ ATTEMPTS: Final = 20
 
 @dataclass(slots=True)
 class RestoreReport:
-    """How many entries were written as they are, and how many were there already."""
+    """How many entries were written as they are, were there already, and came with another model's vector."""
 
     written: int = 0
     skipped: int = 0
+    without_vector: int = 0
 
 
 @dataclass(slots=True)
@@ -87,15 +89,20 @@ class Writer:
                     raise
         raise AssertionError("unreachable")
 
-    async def restore(self, entries: Sequence[MemoryEntry], *, replace: bool) -> RestoreReport:
+    async def restore(
+        self, entries: Sequence[MemoryEntry], *, replace: bool, fingerprint: Fingerprint | None
+    ) -> RestoreReport:
         """Write entries exactly as they are: see `MemoryEngine.restore`."""
         report = RestoreReport()
         runtime = self._runtime
         for entry in entries:
             check_entry(entry)
+        ours = [entry.replace(tenant=runtime.defaults.tenant) for entry in entries]
+        if fingerprint is not None and not await runtime.space.admits(fingerprint):
+            report.without_vector = sum(entry.embedding is not None for entry in ours)
+            ours = [entry.replace(embedding=None) for entry in ours]
         for store in runtime.stores():
-            own = [entry.replace(tenant=runtime.defaults.tenant) for entry in entries]
-            own = [entry for entry in own if runtime.store_of(entry.layer) is store]
+            own = [entry for entry in ours if runtime.store_of(entry.layer) is store]
             kept = [entry for entry in own if replace or await store.get(runtime.tenant_scope, entry.id) is None]
             await store.store_many(runtime.tenant_scope, kept)
             report.written += len(kept)

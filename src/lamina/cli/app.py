@@ -1,0 +1,38 @@
+"""The commands, put together."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lamina._version import __version__
+from lamina.cli import configuration, fading, health, memories, showing, transfer
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="lamina",
+    help="Remember things for agents and people, and find them again.\n\nKeeps everything in one file on this "
+    "machine, unless you say otherwise; `lamina config show` tells what is in force and why.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback(invoke_without_command=True)
+def _start(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,  # noqa: FBT002
+) -> None:
+    if version:
+        typer.echo(__version__)
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit
+
+
+for group in (memories, fading, transfer, health, configuration, showing):
+    group.register(app)

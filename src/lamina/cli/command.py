@@ -1,0 +1,69 @@
+"""What all commands have in common: the options on whose memories and where, and how help is written."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeVar, get_type_hints
+
+import typer
+
+from lamina.cli.session import Session
+
+__all__ = ["command"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+Owner = Annotated[str | None, typer.Option("--owner", "-u", help="Whose memories.", show_default=False)]
+Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="The namespace.", show_default=False)]
+Tenant = Annotated[str | None, typer.Option("--tenant", help="The tenant.", show_default=False)]
+Database = Annotated[str | None, typer.Option("--db", help="The database, a path or a URL.", show_default=False)]
+DataDir = Annotated[
+    Path | None, typer.Option("--data-dir", help="The folder that holds lamina.db.", show_default=False)
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+_SHARED: Final[dict[str, tuple[Any, Any]]] = {
+    "owner": (Owner, None),
+    "namespace": (Namespace, None),
+    "tenant": (Tenant, None),
+    "db": (Database, None),
+    "data_dir": (DataDir, None),
+    "as_json": (AsJson, False),
+}
+
+
+def command(app: typer.Typer, name: str, *, examples: Sequence[str]) -> Callable[[F], F]:
+    """Register a function, sync or async, that takes a `Session` and its own parameters, as a command.
+
+    The shared options are added to its own and reach it as the session. Its docstring is the help text,
+    the examples stand below it.
+    """
+
+    def register(function: F) -> F:
+        own = list(inspect.signature(function).parameters.values())[1:]
+        hints = get_type_hints(function, include_extras=True)
+        parameters = [each.replace(annotation=hints[each.name]) for each in own]
+        parameters += [
+            inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+            for key, (annotation, default) in _SHARED.items()
+        ]
+
+        def run(**arguments: Any) -> Any:
+            session = Session(**{key: arguments.pop(key) for key in _SHARED})
+            result = function(session, **arguments)
+            return asyncio.run(result) if inspect.iscoroutine(result) else result
+
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        app.command(name, help=_help(function, examples))(run)
+        return function
+
+    return register
+
+
+def _help(function: Callable[..., Any], examples: Sequence[str]) -> str:
+    shown = "\n".join(f"  {example}" for example in examples)
+    return f"{inspect.getdoc(function)}\n\n\b\nExamples:\n{shown}"

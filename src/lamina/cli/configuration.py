@@ -1,0 +1,74 @@
+"""Commands on the settings: config show, config path."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import typer
+
+from lamina.cli.command import command
+from lamina.cli.session import Session
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    config = typer.Typer(
+        help="Show the settings in force, and where they come from.", no_args_is_help=True, rich_markup_mode=None
+    )
+    command(config, "show", examples=["lamina config show", "lamina config show --json"])(show)
+    command(config, "path", examples=["lamina config path"])(path)
+    app.add_typer(config, name="config")
+
+
+def show(session: Session) -> None:
+    """Show every setting with its origin; secrets are shortened."""
+    from lamina.settings import redacted
+
+    settings = session.settings
+    values = dict(_leaves(redacted(settings.config)))
+    if session.as_json:
+        from lamina.cli.output import print_json
+
+        print_json({name: {"value": value, "origin": settings.origin(name)} for name, value in values.items()})
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    from lamina.cli.output import printable
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for name in ("setting", "value", "from"):
+        table.add_column(name, overflow="fold")
+    for name, value in values.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        table.add_row(name, printable(text), printable(settings.origin(name)))
+    Console().print(table)
+
+
+def path(session: Session) -> None:
+    """Show which files are read, and where memories are kept."""
+    from lamina.settings import redacted
+
+    settings, memory = session.settings, session.settings.memory()
+    facts: dict[str, Any] = {
+        "project_file": None if settings.project_file is None else str(settings.project_file),
+        "user_file": str(settings.user_file),
+        "user_file_exists": settings.user_file in settings.files,
+        "data_dir": str(settings.data_dir()),
+        "database": redacted(memory.url or memory.path),
+    }
+    from lamina.cli.output import print_facts, print_json
+
+    if session.as_json:
+        print_json(facts)
+    else:
+        print_facts(facts)
+
+
+def _leaves(value: Any, path: str = "") -> list[tuple[str, Any]]:
+    if not isinstance(value, dict) or not value:
+        return [(path, value)]
+    return [leaf for key, each in value.items() for leaf in _leaves(each, f"{path}.{key}" if path else key)]

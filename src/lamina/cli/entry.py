@@ -1,0 +1,74 @@
+"""Where the process begins and ends: exit codes, and errors as one line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Final, TextIO
+
+import typer
+
+from lamina.cli.app import app
+from lamina.errors import InvalidInput, InvalidType, LaminaError
+
+__all__ = ["main"]
+
+RUNTIME: Final = 1
+USAGE: Final = 2
+INTERRUPTED: Final = 130
+
+# Typer brings its own copy of the library that raises these, and exports only the most special one.
+_UsageError: Final[type[Exception]] = typer.BadParameter.__mro__[1]
+
+
+def main() -> None:
+    """Run the command that the arguments name, and exit: 0 done, 1 failed, 2 called wrongly."""
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        _speak_utf8(stream)
+    sys.exit(_run())
+
+
+def _run() -> int:
+    try:
+        return int(app(prog_name="lamina", standalone_mode=False) or 0)
+    except _UsageError as error:
+        return _fail(error, _usage_sentence(error), USAGE)
+    except (InvalidInput, InvalidType) as error:
+        return _fail(error, str(error), USAGE)
+    except LaminaError as error:
+        return _fail(error, str(error), RUNTIME)
+    except (typer.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader has gone, as in `lamina list | head`. Nothing more can be said to it, not even at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return RUNTIME
+    except OSError as error:
+        return _fail(error, f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}", RUNTIME)
+    except UnicodeDecodeError as error:
+        return _fail(error, "the input is not UTF-8. Convert it first", RUNTIME)
+    except Exception as error:  # noqa: BLE001 - the edge of the process: a defect of ours must not print a screenful
+        return _fail(error, f"{type(error).__name__}: {error}. This is a defect; LAMINA_DEBUG=1 shows where", RUNTIME)
+
+
+def _fail(error: BaseException, sentence: str, code: int) -> int:
+    if os.environ.get("LAMINA_DEBUG", "").lower() not in {"", "0", "false", "no", "off"}:
+        import traceback
+
+        traceback.print_exception(error)
+    # One line whatever the error holds, so that a log or a script can rely on it.
+    sys.stderr.write(f"Error: {' '.join(sentence.split())}\n")
+    return code
+
+
+def _usage_sentence(error: Exception) -> str:
+    message = error.format_message() if hasattr(error, "format_message") else str(error)
+    context = getattr(error, "ctx", None)
+    command = "lamina" if context is None else context.command_path
+    return f"{message.rstrip('.')}. See `{command} --help`."
+
+
+def _speak_utf8(stream: TextIO) -> None:
+    """Whatever the locale says: memories hold all languages."""
+    if hasattr(stream, "reconfigure"):
+        stream.reconfigure(encoding="utf-8", errors="strict" if stream is sys.stdin else "backslashreplace")

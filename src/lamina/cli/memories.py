@@ -1,0 +1,295 @@
+"""Commands on memories: remember, recall, list, get, forget."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from lamina.cli.command import command
+from lamina.cli.options import AnyTags, Layers, Limit, Lines, Mode, Offset, Tags, Where, Yes
+from lamina.cli.session import Session
+from lamina.cli.values import read_age, read_metadata, read_text, read_ttl, read_where
+from lamina.domain.memory import Layer, Trust
+from lamina.errors import InvalidInput, MemoryNotFound
+
+__all__ = ["register"]
+
+Text = Annotated[str | None, typer.Argument(help="The text; `-`, or left out in a pipe: stdin.", show_default=False)]
+Id = Annotated[str, typer.Argument(help="The memory's id.", show_default=False)]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    command(
+        app,
+        "remember",
+        examples=[
+            'lamina remember "Mira prefers the window seat" -u mira -t preference',
+            'lamina remember "Lunch is at noon" --meta place.city=Izmir --meta guests=4 --ttl 12h',
+            "cat notes.txt | lamina remember --source notes.txt",
+        ],
+    )(remember)
+    command(
+        app,
+        "recall",
+        examples=[
+            'lamina recall "which seat?" -u mira',
+            'lamina recall "open tasks" --where \'{"status": "open"}\' --json',
+        ],
+    )(recall)
+    command(app, "list", examples=["lamina list -u mira --limit 50", "lamina list -l session --json --nl"])(list_)
+    command(app, "get", examples=["lamina get mem_4f2c...", "lamina get mem_4f2c... --json"])(get)
+    command(
+        app,
+        "forget",
+        examples=[
+            "lamina forget mem_4f2c...",
+            "lamina forget -l session --older-than 90d --dry-run",
+            "lamina forget -n temp-data --yes",
+        ],
+    )(forget)
+
+
+async def remember(
+    session: Session,
+    text: Text = None,
+    *,
+    layer: Annotated[Layer, typer.Option("--layer", "-l", help="Where it belongs.")] = Layer.LONGTERM,
+    tag: Annotated[
+        list[str] | None, typer.Option("--tag", "-t", help="A tag; may be repeated.", show_default=False)
+    ] = None,
+    meta: Annotated[
+        list[str] | None,
+        typer.Option("--meta", help="key=value; the value may be JSON; may be repeated.", show_default=False),
+    ] = None,
+    ttl: Annotated[
+        str | None, typer.Option("--ttl", help="How long: 90s, 12h, 30d, never.", show_default=False)
+    ] = None,
+    relevance: Annotated[float | None, typer.Option("--relevance", help="From 0 to 1.", show_default=False)] = None,
+    confidence: Annotated[float | None, typer.Option("--confidence", help="From 0 to 1.", show_default=False)] = None,
+    source: Annotated[str | None, typer.Option("--source", help="Where it comes from.", show_default=False)] = None,
+    untrusted: Annotated[bool, typer.Option("--untrusted", help="The text is not its owner's own word.")] = False,
+    occurred_at: Annotated[
+        str | None, typer.Option("--occurred-at", help="When it happened, in ISO 8601.", show_default=False)
+    ] = None,
+    id: Annotated[
+        str | None, typer.Option("--id", help="An id of your own, so that repeating is harmless.", show_default=False)
+    ] = None,
+) -> None:
+    """Remember a text, and print its id.
+
+    A text that is known already is confirmed: it keeps its id and is fresh again.
+    """
+    content = read_text(text, what="text")
+    options: dict[str, Any] = {"tags": tag or (), "metadata": read_metadata(meta or ()), "ttl": read_ttl(ttl), "id": id}
+    options |= {"relevance": relevance, "confidence": confidence, "source": source, "occurred_at": occurred_at}
+    async with session.engine() as engine:
+        stored = await engine.store(
+            content,
+            layer=layer,
+            owner=session.owner,
+            namespace=session.namespace,
+            trust=Trust.UNTRUSTED if untrusted else None,
+            **options,
+        )
+    if session.as_json:
+        from lamina.cli.output import print_json
+
+        print_json({"id": stored})
+    else:
+        typer.echo(stored)
+
+
+async def recall(
+    session: Session,
+    query: Annotated[
+        str | None, typer.Argument(help="What to look for; `-`, or left out in a pipe: stdin.", show_default=False)
+    ] = None,
+    *,
+    layer: Layers = None,
+    tag: Tags = None,
+    any_tag: AnyTags = None,
+    where: Where = None,
+    mode: Mode = None,
+    min_relevance: Annotated[
+        float | None, typer.Option("--min-relevance", help="Only memories at least so relevant.", show_default=False)
+    ] = None,
+    min_confidence: Annotated[
+        float | None, typer.Option("--min-confidence", help="Only memories at least so sure.", show_default=False)
+    ] = None,
+    min_score: Annotated[
+        float | None, typer.Option("--min-score", help="Only results with at least this score.", show_default=False)
+    ] = None,
+    limit: Limit = 10,
+    offset: Offset = 0,
+    explain: Annotated[bool, typer.Option("--explain", help="Tell how the results came about.")] = False,
+    no_touch: Annotated[bool, typer.Option("--no-touch", help="Do not count this as an access.")] = False,
+    nl: Lines = False,
+) -> None:
+    """Find the memories that answer a question, best first, each with its score broken down."""
+    from lamina.cli import output
+
+    asked = read_text(query, what="query")
+    filters = _filters(session, layer=layer, tag=tag, any_tag=any_tag, where=where)
+    filters |= {"min_relevance": min_relevance, "min_confidence": min_confidence}
+    async with session.engine() as engine:
+        results = await engine.recall(
+            asked,
+            mode=mode,
+            min_score=min_score,
+            limit=limit,
+            offset=offset,
+            touch=not no_touch,
+            explain=explain,
+            **filters,
+        )
+    if session.as_json and nl:
+        output.print_lines(map(output.result_fields, results))
+    elif session.as_json:
+        output.print_json(output.results_document(results))
+    else:
+        output.print_results(results)
+
+
+async def list_(
+    session: Session,
+    *,
+    layer: Layers = None,
+    tag: Tags = None,
+    any_tag: AnyTags = None,
+    where: Where = None,
+    min_relevance: Annotated[
+        float | None, typer.Option("--min-relevance", help="Only memories at least so relevant.", show_default=False)
+    ] = None,
+    limit: Limit = 20,
+    offset: Offset = 0,
+    nl: Lines = False,
+) -> None:
+    """List memories, most relevant and newest first. Listing counts no access."""
+    from lamina.cli import output
+
+    filters = _filters(session, layer=layer, tag=tag, any_tag=any_tag, where=where) | {"min_relevance": min_relevance}
+    async with session.engine() as engine:
+        total = await engine.count(**filters)
+        entries = await engine.query(limit=limit, offset=offset, **filters)
+    if session.as_json and nl:
+        output.print_lines(map(output.entry_fields, entries))
+    elif session.as_json:
+        output.print_json({"memories": [output.entry_fields(entry) for entry in entries], "total": total})
+    else:
+        output.print_entries(entries)
+        if total > offset + len(entries):
+            output.note(
+                f"{offset + 1} to {offset + len(entries)} of {total}; --offset {offset + limit} shows the next."
+            )
+
+
+async def get(
+    session: Session,
+    id: Id,
+    *,
+    history: Annotated[bool, typer.Option("--history", help="Also what it was before each edit.")] = False,
+) -> None:
+    """Show everything about one memory."""
+    from lamina.cli import output
+
+    async with session.engine() as engine:
+        entry = await engine.get(id, owner=session.reader, namespace=session.namespace)
+        if entry is None:
+            raise MemoryNotFound(id)
+        earlier = await engine.history(id, owner=session.reader) if history else []
+    if session.as_json:
+        fields = output.entry_fields(entry)
+        output.print_json(fields | ({"history": [output.entry_fields(each) for each in earlier]} if history else {}))
+        return
+    for each in [entry, *reversed(earlier)]:
+        output.print_entry(each)
+
+
+async def forget(
+    session: Session,
+    ids: Annotated[list[str] | None, typer.Argument(help="Ids of memories.", show_default=False)] = None,
+    *,
+    layer: Layers = None,
+    tag: Tags = None,
+    any_tag: AnyTags = None,
+    where: Where = None,
+    older_than: Annotated[
+        str | None,
+        typer.Option("--older-than", help="Made longer ago: 90d, or before a date: 2026-01-31.", show_default=False),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell how many would go.")] = False,
+    yes: Yes = False,
+) -> None:
+    """Delete memories, by their ids or by a filter whose conditions must all hold.
+
+    Asks first; where nobody can answer, --yes is needed.
+    """
+    conditions: dict[str, Any] = {"layers": layer, "tags": tag or (), "tags_any": any_tag or ()}
+    conditions |= {"where": read_where(where), "older_than": read_age(older_than)}
+    if ids and any(conditions.values()):
+        raise InvalidInput("forget", "takes ids or a filter, not both", "Give one of them.")
+    # What binds a deletion is what was said in this call: a default owner of the settings only narrows it.
+    conditions |= {"owner": session.owner, "namespace": session.namespace}
+    if not ids and not any(conditions.values()):
+        raise InvalidInput("forget", "needs ids or a filter", "Add ids, or options such as --layer or --older-than.")
+    conditions["owner"] = session.reader
+    if ids:
+        await _forget_ids(session, ids, dry_run=dry_run, yes=yes)
+    else:
+        await _forget_where(session, conditions, dry_run=dry_run, yes=yes)
+
+
+async def _forget_ids(session: Session, ids: list[str], *, dry_run: bool, yes: bool) -> None:
+    async with session.engine() as engine:
+        for id in ids:
+            entry = await engine.get(id, owner=session.reader, namespace=session.namespace)
+            if entry is None or (session.reader is not None and entry.owner != session.reader):
+                raise MemoryNotFound(id)
+        if not dry_run:
+            _confirm(len(ids), yes=yes)
+            for id in ids:
+                await engine.forget(id, owner=session.reader)
+    _report(session, len(ids), dry_run=dry_run)
+
+
+async def _forget_where(session: Session, conditions: Mapping[str, Any], *, dry_run: bool, yes: bool) -> None:
+    async with session.engine() as engine:
+        count = await engine.forget_where(dry_run=True, **conditions)
+        if count and not dry_run:
+            _confirm(count, yes=yes)
+            count = await engine.forget_where(**conditions)
+    _report(session, count, dry_run=dry_run)
+
+
+def _confirm(count: int, *, yes: bool) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise typer.BadParameter(f"this would delete {count} memories: add --yes, or --dry-run to only look")
+    typer.confirm(f"Delete {count} memories for good?", abort=True, err=True)
+
+
+def _report(session: Session, count: int, *, dry_run: bool) -> None:
+    if session.as_json:
+        from lamina.cli.output import print_json
+
+        print_json({"would_forget" if dry_run else "forgotten": count})
+    else:
+        typer.echo(f"{count} memories {'would be forgotten' if dry_run else 'forgotten'}.")
+
+
+def _filters(
+    session: Session, *, layer: list[Layer] | None, tag: list[str] | None, any_tag: list[str] | None, where: str | None
+) -> dict[str, Any]:
+    return {
+        "owner": session.reader,
+        "namespace": session.namespace,
+        "layers": layer or None,
+        "tags": tag or (),
+        "tags_any": any_tag or (),
+        "where": read_where(where),
+    }

@@ -1,0 +1,65 @@
+"""One run of a command: whose memories, where they are, and how to answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from lamina.memory.engine import MemoryEngine
+    from lamina.settings import LoadedConfig, MemoryConfig
+
+__all__ = ["Session"]
+
+DATABASE: Final = "lamina.db"
+
+
+@dataclass(kw_only=True)
+class Session:
+    """The shared options of a command, and what follows from them."""
+
+    owner: str | None = None
+    namespace: str | None = None
+    tenant: str | None = None
+    db: str | None = None
+    data_dir: Path | None = None
+    as_json: bool = False
+
+    @cached_property
+    def settings(self) -> LoadedConfig:
+        """The settings in force, with the flags of this run on top."""
+        from lamina.settings import load_config
+
+        flags: dict[str, Any] = {"memory": {} if self.tenant is None else {"tenant": self.tenant}}
+        if self.data_dir is not None:
+            flags["data_dir"] = folder = self.data_dir.expanduser().absolute()
+            flags["memory"] |= {"provider": "sqlite", "path": folder / DATABASE}
+        return load_config(flags, db=self.db)
+
+    @property
+    def memory(self) -> MemoryConfig:
+        """The memory settings; each run is a process, so the working layer is kept in the store."""
+        return self.settings.memory().model_copy(update={"working_storage": "adapter"})
+
+    @property
+    def reader(self) -> str | None:
+        """Whose memories are read: the flag's owner, else one that the settings name, else everybody's."""
+        if self.owner is not None:
+            return self.owner
+        named = self.settings.is_set("memory.default_owner")
+        return self.settings.config.memory.default_owner if named else None
+
+    @asynccontextmanager
+    async def engine(self) -> AsyncIterator[MemoryEngine]:
+        """The open engine; closed in the end."""
+        from lamina.memory.factory import create_memory_engine
+
+        memory = self.memory
+        if memory.path is not None and str(memory.path) != ":memory:":
+            memory.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        async with await create_memory_engine(memory) as engine:
+            yield engine

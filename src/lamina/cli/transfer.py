@@ -1,0 +1,150 @@
+"""Commands that move memories: import, export."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TextIO
+
+import typer
+
+from lamina.cli.command import command
+from lamina.cli.options import Layers
+from lamina.cli.session import Session
+
+if TYPE_CHECKING:
+    from lamina.importers.ndjson import ImportReport
+    from lamina.memory.engine import MemoryEngine
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    command(
+        app,
+        "import",
+        examples=["lamina import memories.ndjson", "other-tool dump | lamina import - --no-embed"],
+    )(import_)
+    command(
+        app,
+        "export",
+        examples=["lamina export memories.ndjson", "lamina export -u mira | gzip > mira.ndjson.gz"],
+    )(export)
+
+
+async def import_(
+    session: Session,
+    file: Annotated[str, typer.Argument(help="An NDJSON file; `-`: stdin.")] = "-",
+    *,
+    replace: Annotated[bool, typer.Option("--replace", help="Overwrite memories whose id is there.")] = False,
+    skip_bad_lines: Annotated[
+        bool, typer.Option("--skip-bad-lines", help="Import the good lines all the same.")
+    ] = False,
+    no_embed: Annotated[bool, typer.Option("--no-embed", help="Leave what comes without a vector so.")] = False,
+) -> None:
+    """Import memories from NDJSON: what `lamina export` wrote, or one object with `content` a line.
+
+    A file with a bad line is not imported at all; from stdin, up to the bad line. Importing twice changes nothing.
+    """
+    from lamina.cli import output
+    from lamina.importers.ndjson import import_ndjson
+
+    source = _stdin() if file == "-" else file
+    async with session.engine() as engine:
+        with output.progress_bar("Importing") as progress:
+            report = await import_ndjson(
+                engine, source, replace=replace, skip_bad_lines=skip_bad_lines, progress=progress
+            )
+        embedded = 0 if no_embed else await _embed(engine)
+    if session.as_json:
+        output.print_json(dataclasses.asdict(report) | {"embedded": embedded})
+    else:
+        _print_report(report, embedded)
+
+
+async def export(
+    session: Session,
+    file: Annotated[str, typer.Argument(help="The file to write; `-`: stdout.")] = "-",
+    *,
+    layer: Layers = None,
+    with_embeddings: Annotated[bool, typer.Option("--with-embeddings", help="Take the vectors along.")] = False,
+    include_expired: Annotated[bool, typer.Option("--include-expired", help="Also what has expired.")] = False,
+) -> None:
+    """Export memories as NDJSON, one a line, everything about each.
+
+    Without --owner all owners of the tenant are exported. A file is written whole or not at all.
+    """
+    from lamina.cli import output
+    from lamina.importers.ndjson import export_ndjson
+
+    with _target(file) as target:
+        async with session.engine() as engine:
+            with output.progress_bar("Exporting") as progress:
+                count = await export_ndjson(
+                    engine,
+                    target,
+                    with_embeddings=with_embeddings,
+                    include_expired=include_expired,
+                    progress=progress,
+                    owner=session.reader,
+                    namespace=session.namespace,
+                    layers=layer or None,
+                )
+    if file == "-":
+        return
+    if session.as_json:
+        output.print_json({"exported": count, "file": file})
+    else:
+        typer.echo(f"{count} memories exported to {file}.")
+
+
+async def _embed(engine: MemoryEngine) -> int:
+    """Embed what came without a vector, if there is something to embed it with."""
+    if engine.embedder is None or (await engine.stats()).reembed_needed:
+        return 0
+    from lamina.cli.output import progress_bar
+
+    with progress_bar("Embedding") as progress:
+        return (await engine.reembed_missing(progress=progress)).embedded
+
+
+def _print_report(report: ImportReport, embedded: int) -> None:
+    from lamina.cli.output import note
+
+    typer.echo(f"{report.written} memories imported, {report.skipped} were there already, {embedded} embedded.")
+    if report.confirmed:
+        typer.echo(f"{report.confirmed} said what is known under another id, which is fresh again.")
+    if report.without_vector:
+        note(f"{report.without_vector} vectors were another model's and were left out.")
+    for line in report.bad:
+        note(f"line {line.number} was skipped: {line.problem}")
+
+
+def _stdin() -> Iterator[str]:
+    """Lines that only a line feed ends, with bytes that are no UTF-8 left for the importer to report."""
+    if hasattr(sys.stdin, "reconfigure"):
+        sys.stdin.reconfigure(errors="surrogateescape", newline="\n")
+    yield from sys.stdin
+
+
+@contextmanager
+def _target(file: str) -> Iterator[TextIO]:
+    """Stdout, or a new file that takes the old one's place only when all is written; only its owner may read it."""
+    if file == "-":
+        yield sys.stdout
+        return
+    path = Path(file)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as target:
+            yield target
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
