@@ -17,6 +17,7 @@ from lamina.ports.language_model import LanguageModel
 from lamina.providers.resilience import CachingEmbedder, EmbeddingCache, resilient
 
 __all__ = [
+    "adopted_embedder",
     "builtin_embedder",
     "fastembed_embedder",
     "http_embedder",
@@ -36,6 +37,13 @@ T = TypeVar("T")
 
 OLLAMA_URL: Final = "http://localhost:11434/v1"
 CACHE_BYTES: Final = 16 * 1024 * 1024
+
+
+def adopted_embedder(thing: object = None, **options: Any) -> Embedder:
+    """A caller's own object or function: see `lamina.providers.callables.as_embedder`."""
+    from lamina.providers.callables import as_embedder
+
+    return resilient(as_embedder(thing, **options))
 
 
 def builtin_embedder(model: str | None = None, **options: Any) -> Embedder:
