@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -54,7 +53,11 @@ def command(app: typer.Typer, name: str, *, examples: Sequence[str]) -> Callable
         def run(**arguments: Any) -> Any:
             session = Session(**{key: arguments.pop(key) for key in _SHARED})
             result = function(session, **arguments)
-            return asyncio.run(result) if inspect.iscoroutine(result) else result
+            if not inspect.iscoroutine(result):
+                return result
+            import asyncio
+
+            return asyncio.run(result)
 
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {each.name: each.annotation for each in parameters}

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import platform
-import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +37,9 @@ async def doctor(session: Session) -> None:
 
     Contacts no embedder: it says which one would be used, and why.
     """
+    import platform
+    import sqlite3
+
     facts: dict[str, Any] = {
         "lamina": __version__,
         "python": f"{platform.python_version()} on {platform.system()}",
@@ -88,7 +89,7 @@ def _settings_facts(session: Session) -> dict[str, Any]:
 
 def _embedder_choice(session: Session) -> str:
     embedding = session.settings.config.memory.embedding
-    if embedding is None or embedding.provider is None and embedding.model is None:
+    if embedding is None or (embedding.provider is None and embedding.model is None):
         return "builtin, the default: it runs on this machine"
     why = session.settings.origin("memory.embedding.provider" if embedding.provider else "memory.embedding.model")
     named = embedding.spec() if embedding.provider else f"builtin:{embedding.model}"
@@ -108,10 +109,8 @@ async def _check_store(engine: MemoryEngine) -> list[str]:
 
 def _vector_problems(found: EngineStats) -> list[str]:
     if found.reembed_needed:
-        return [
-            f"The store's vectors are of {found.fingerprint}, but the embedder is {found.embedder}: run `lamina reembed`, "
-            "or configure the former one."
-        ]
+        made, configured = found.fingerprint, found.embedder
+        return [f"The vectors are of {made}, not of {configured}: run `lamina reembed`, or configure the former."]
     if found.embedder is not None and found.without_embedding:
         return [f"{found.without_embedding} memories have no vector: run `lamina reembed --missing`."]
     return []
