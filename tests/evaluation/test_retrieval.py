@@ -57,7 +57,12 @@ def test_a_set_is_read_with_its_groups_categories_and_evidence(folder):
 
 @pytest.mark.parametrize(
     ("name", "content"),
-    [("queries.jsonl", "{}"), ("queries.jsonl", "nonsense"), ("qrels.tsv", "head\nq1\ta/1"), ("qrels.tsv", "head\nq\td\tx")],
+    [
+        ("queries.jsonl", "{}"),
+        ("queries.jsonl", "nonsense"),
+        ("qrels.tsv", "head\nq1\ta/1"),
+        ("qrels.tsv", "head\nq\td\tx"),
+    ],
 )
 def test_a_line_that_cannot_be_read_is_named(folder, name, content):
     (folder / name).write_text(content)
