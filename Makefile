@@ -37,10 +37,8 @@ $(VENV)/.locked: requirements.lock
 	$(PY) -m pip install --quiet --require-hashes --requirement requirements.lock
 	touch $@
 
-# Made on Python 3.11, so that every supported version can install it.
-lock:
-	$(PY) -m piptools compile --quiet --generate-hashes --strip-extras --allow-unsafe --no-header --no-annotate \
-		--no-emit-index-url --no-emit-find-links --all-build-deps --group dev --output-file requirements.lock pyproject.toml
+lock: $(VENV)/.locked
+	scripts/lock $(PY)
 
 clean:
 	rm -rf .venv .venv-newest dist

@@ -65,7 +65,7 @@ def _load(group: str, field: str, name: str) -> Any:
 
 
 def adopt_embedder(thing: object = None, **options: Any) -> Embedder:
-    """The embedder made of a caller's own object or function: see `lamina.providers.callables.as_embedder`."""
+    """A caller's own object or function as an embedder: see `lamina.providers.factories.adopted_embedder`."""
     embedder: Embedder = _load("lamina.embedders", "embed", "callable")(thing, **options)
     return embedder
 

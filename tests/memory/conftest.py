@@ -20,12 +20,18 @@ def place(request, tmp_path):
 
 
 @pytest.fixture
-async def open_engine(clock):
+def embedder():
+    """What embeds, below the cache and the circuit that every embedder gets."""
+    return HashingEmbedder()
+
+
+@pytest.fixture
+async def open_engine(clock, embedder):
     """Opens engines with any settings, and closes them at the end."""
     engines = []
 
     async def open_one(**settings):
-        defaults = {"clock": clock, "new_id": counting_ids(), "embed": HashingEmbedder()}
+        defaults = {"clock": clock, "new_id": counting_ids(), "embed": embedder}
         if "embedding" in settings:
             del defaults["embed"]
         engine = await create_memory_engine(**{**defaults, **settings})

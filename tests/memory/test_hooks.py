@@ -6,14 +6,14 @@ from lamina.errors import InvalidInput, InvalidType, ScopeError
 from lamina.ports.hooks import MemoryHooks
 
 
-async def test_a_guard_can_veto_and_vetoed_text_reaches_neither_embedder_nor_store(open_engine, place):
+async def test_a_guard_can_veto_and_vetoed_text_reaches_neither_embedder_nor_store(open_engine, place, embedder):
     engine = await open_engine(
         **place, hooks=MemoryHooks(on_before_store=lambda entry: None if "password" in entry.content else entry)
     )
     assert await engine.store("the password is hunter2") is None
     assert await engine.store_many(["one", "my password", "two"]) == ["mem_000002", None, "mem_000004"]
     assert await engine.count() == 2
-    assert engine.embedder.texts == 2
+    assert embedder.texts == 2
 
 
 async def test_a_guard_can_change_the_entry_async_too(open_engine, place):

@@ -116,9 +116,10 @@ class TestDegraded:
                     raise ProviderUnavailable("The embedder", "it is down")
                 return await super().embed_query(text)
 
-        engine = await open_engine(**place, embed=Failing())
+        failing = Failing()
+        engine = await open_engine(**place, embed=failing)
         await engine.store_many(FACTS)
-        engine.embedder.failing = True
+        failing.failing = True
         with caplog.at_level(logging.WARNING):
             for _ in range(3):
                 results = await engine.recall("cellar key")
@@ -136,12 +137,13 @@ class TestDegraded:
                     raise ProviderUnavailable("The embedder", "it is down")
                 return await super().embed_documents(texts)
 
-        engine = await open_engine(**place, embed=Failing())
+        failing = Failing()
+        engine = await open_engine(**place, embed=failing)
         id = await engine.store(FACTS[2])
         results = await engine.recall("cellar key")
         assert results[0].entry.id == id
         assert results.degraded[0].reason is Reason.NO_VECTORS
-        engine.embedder.failing = False
+        failing.failing = False
         report = await engine.reembed_missing()
         assert (report.embedded, report.skipped, report.failed) == (1, 0, 0)
         assert (await engine.recall("cellar key")).degraded == ()

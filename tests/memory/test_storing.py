@@ -128,9 +128,10 @@ class TestBatches:
             await engine.store_many(["one", {"content": "two", "relevance": 7}])
         assert await engine.count() == 0
 
-    async def test_one_call_of_the_embedder_for_all(self, engine):
+    async def test_each_text_is_embedded_once(self, engine, embedder):
         await engine.store_many([f"fact {number}" for number in range(20)])
-        assert engine.embedder.texts == 20
+        await engine.store_many([f"fact {number}" for number in range(20)])
+        assert embedder.texts == 20
 
     async def test_working_and_lasting_memories_can_be_mixed(self, engine):
         ids = await engine.store_many([{"content": "one", "layer": "working"}, "two"])

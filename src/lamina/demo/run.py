@@ -145,8 +145,9 @@ async def _keep_apart(console: Console, engine: MemoryEngine, questions: list[Qu
         stranger = "tomas" if question.owner == "mira" else "mira"
         results = await engine.recall(question.question, owner=stranger, limit=_STRANGERS_DEPTH, touch=False)
         leaked += [result.entry.id for result in results if result.entry.owner == question.owner]
-        shown = shown or f"{question.question} As {stranger}, the best is:\n{results[0].entry.content}"
-    text = f"{shown}\n\nAll ten asked so: {len(leaked)} of the first owner's personal memories came up."
+        best = results[0].entry.content if results else "nothing at all"
+        shown = shown or f"{question.question} As {stranger}, the best is:\n{best}"
+    text = f"{shown}\n\nAll {len(questions)} asked so: {len(leaked)} of the first owner's personal memories came up."
     show_step(console, "Keep owners apart", text)
     return leaked
 

@@ -96,6 +96,8 @@ def as_embedder(
         ConfigError: none or several of the three are given.
         InvalidType: the thing cannot embed.
     """
+    if isinstance(thing, str | bytes):  # which have an `encode` of their own
+        raise InvalidType("embed", "is a text", "Give a callable or an object; a name goes to load_embedder.")
     given = [each for each in (thing, embed, embed_batch) if each is not None]
     if len(given) != 1:
         raise ConfigError("embed", f"{len(given)} embedders are given", "Give one of thing, embed and embed_batch.")

@@ -1,6 +1,7 @@
 """What the names in a configuration make; the entry points of Lamina's own providers lead here.
 
 No provider is ever chosen because a key happens to be set: OPENAI_API_KEY is read only for `openai`, by name.
+Every embedder gets a cache; one that is reached over a network also gets time limits and a circuit breaker.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from typing import Any, Final, TypeVar
 from lamina.errors import ConfigError
 from lamina.ports.embedder import Embedder
 from lamina.ports.language_model import LanguageModel
+from lamina.providers.resilience import CachingEmbedder, EmbeddingCache, resilient
 
 __all__ = [
+    "adopted_embedder",
     "builtin_embedder",
     "fastembed_embedder",
     "http_embedder",
@@ -33,55 +36,64 @@ __all__ = [
 T = TypeVar("T")
 
 OLLAMA_URL: Final = "http://localhost:11434/v1"
+CACHE_BYTES: Final = 16 * 1024 * 1024
+
+
+def adopted_embedder(thing: object = None, **options: Any) -> Embedder:
+    """A caller's own object or function: see `lamina.providers.callables.as_embedder`."""
+    from lamina.providers.callables import as_embedder
+
+    return resilient(as_embedder(thing, **options))
 
 
 def builtin_embedder(model: str | None = None, **options: Any) -> Embedder:
     """The default embedder."""
     from lamina.providers.builtin import BuiltinEmbedder
 
-    return _made("builtin", BuiltinEmbedder, model, options)
+    return _cached(_made("builtin", BuiltinEmbedder, model, options))
 
 
 def openai_embedder(model: str | None = None, **options: Any) -> Embedder:
     """OpenAI's embeddings; the key is `api_key` or else OPENAI_API_KEY."""
     from lamina.providers.openai_compatible import OpenAICompatibleEmbedder
 
-    return _made("openai", OpenAICompatibleEmbedder, model, _with_openai_key(options))
+    return resilient(_made("openai", OpenAICompatibleEmbedder, model, _with_openai_key(options)))
 
 
 def ollama_embedder(model: str | None = None, **options: Any) -> Embedder:
     """Embeddings of an Ollama on this machine, or at `base_url`; without a key."""
     from lamina.providers.openai_compatible import OpenAICompatibleEmbedder
 
-    return _made("ollama", OpenAICompatibleEmbedder, model, {"base_url": OLLAMA_URL, "provider": "ollama", **options})
+    options = {"base_url": OLLAMA_URL, "provider": "ollama", **options}
+    return resilient(_made("ollama", OpenAICompatibleEmbedder, model, options))
 
 
 def http_embedder(model: str | None = None, **options: Any) -> Embedder:
     """Embeddings of the OpenAI-compatible server at `base_url`."""
     from lamina.providers.openai_compatible import OpenAICompatibleEmbedder
 
-    return _made("http", OpenAICompatibleEmbedder, model, _with_base_url(options))
+    return resilient(_made("http", OpenAICompatibleEmbedder, model, _with_base_url(options)))
 
 
 def use_embedder(model: str | None = None, **options: Any) -> Embedder:
     """The multilingual offline embedder."""
     from lamina.providers import local_models
 
-    return _made("multilingual", local_models.use_embedder, model, options)
+    return _cached(_made("multilingual", local_models.use_embedder, model, options))
 
 
 def fastembed_embedder(model: str | None = None, **options: Any) -> Embedder:
     """A model of fastembed."""
     from lamina.providers import local_models
 
-    return _made("fastembed", local_models.fastembed_embedder, model, options)
+    return _cached(_made("fastembed", local_models.fastembed_embedder, model, options))
 
 
 def sentence_transformers_embedder(model: str | None = None, **options: Any) -> Embedder:
     """A model of sentence-transformers."""
     from lamina.providers import local_models
 
-    return _made("sentence-transformers", local_models.sentence_transformers_embedder, model, options)
+    return _cached(_made("sentence-transformers", local_models.sentence_transformers_embedder, model, options))
 
 
 def model2vec_embedder(model: str | None = None, **options: Any) -> Embedder:
@@ -95,7 +107,7 @@ def pydantic_ai_embedder(model: str | None = None, **options: Any) -> Embedder:
     """Any embedding model of pydantic-ai; its name has the provider in it: `pydantic-ai:cohere:embed-v4.0`."""
     from lamina.providers.pydantic_ai import PydanticAIEmbedder
 
-    return _made("pydantic-ai", PydanticAIEmbedder, model, options)
+    return resilient(_made("pydantic-ai", PydanticAIEmbedder, model, options))
 
 
 def openai_language_model(model: str | None = None, **options: Any) -> LanguageModel:
@@ -125,6 +137,10 @@ def pydantic_ai_language_model(model: str | None = None, **options: Any) -> Lang
     from lamina.providers.pydantic_ai import PydanticAILanguageModel
 
     return _made("pydantic-ai", PydanticAILanguageModel, model, options)
+
+
+def _cached(embedder: Embedder) -> Embedder:
+    return CachingEmbedder(embedder, EmbeddingCache(CACHE_BYTES))
 
 
 def _made(name: str, factory: Callable[..., T], model: str | None, options: dict[str, Any]) -> T:

@@ -57,9 +57,9 @@ class OpenAICompatibleEmbedder:
         batch_size: int = 256,
         batch_tokens: int = 100_000,
         max_input_tokens: int = 8_000,
-        timeout: float = 30.0,
+        timeout: float = 20.0,
         max_retries: int = 3,
-        max_elapsed: float = 90.0,
+        max_elapsed: float = 60.0,
     ) -> None:
         self._model = _checked_model(model)
         self._provider = provider or _provider_of(base_url)

@@ -1,7 +1,6 @@
 """Wrappers that make any embedder cheaper to call and harmless when it is down. They compose in any order.
 
-The usual one is `CachingEmbedder(CircuitBreakingEmbedder(TimeLimitedEmbedder(BatchingEmbedder(embedder))))`:
-what is cached needs no provider, and one late batch counts as one failure.
+`resilient` is the usual composition: what is cached needs no provider, and a late answer counts as a failure.
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ __all__ = [
     "CircuitBreakingEmbedder",
     "EmbeddingCache",
     "TimeLimitedEmbedder",
+    "resilient",
 ]
 
 T = TypeVar("T")
@@ -183,26 +183,29 @@ class BatchingEmbedder(_Wrapper):
 
 
 class TimeLimitedEmbedder(_Wrapper):
-    """Gives up after so many seconds a call, with `ProviderUnavailable`."""
+    """Gives up after so many seconds a call, with `ProviderUnavailable`; `query_seconds` is by default the same."""
 
-    def __init__(self, embedder: Embedder, *, seconds: float = 30.0) -> None:
+    def __init__(self, embedder: Embedder, *, seconds: float = 30.0, query_seconds: float | None = None) -> None:
         super().__init__(embedder)
-        if seconds <= 0:
-            raise ConfigError("seconds", f"must be above 0, not {seconds}", "Give a positive number.")
+        query_seconds = seconds if query_seconds is None else query_seconds
+        for field, number in (("seconds", seconds), ("query_seconds", query_seconds)):
+            if number <= 0:
+                raise ConfigError(field, f"must be above 0, not {number}", "Give a positive number.")
         self._seconds = seconds
+        self._query_seconds = query_seconds
 
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
         """One vector per text, in time."""
-        return await self._limited(self._embedder.embed_documents(texts))
+        return await self._limited(self._embedder.embed_documents(texts), self._seconds)
 
     async def embed_query(self, text: str) -> Vector:
         """The vector of a text to search with, in time."""
-        return await self._limited(self._embedder.embed_query(text))
+        return await self._limited(self._embedder.embed_query(text), self._query_seconds)
 
-    async def _limited(self, call: Awaitable[T]) -> T:
-        with anyio.move_on_after(self._seconds):
+    async def _limited(self, call: Awaitable[T], seconds: float) -> T:
+        with anyio.move_on_after(seconds):
             return await call
-        raise ProviderUnavailable(self.provider, f"it did not answer within {self._seconds:g} s")
+        raise ProviderUnavailable(self.provider, f"it did not answer within {seconds:g} s")
 
 
 class CircuitBreakingEmbedder(_Wrapper):
@@ -293,3 +296,15 @@ class CircuitBreakingEmbedder(_Wrapper):
     def _count_success(self) -> None:
         with self._lock:
             self._failed = 0
+
+
+def resilient(
+    embedder: Embedder, *, seconds: float = 90.0, query_seconds: float = 5.0, cache_bytes: int = 16 * 1024 * 1024
+) -> Embedder:
+    """A remote embedder with batches, a cache, a circuit and time limits, short for queries: somebody waits for them.
+
+    Of documents, each batch has its own time limit, and those that were done stay in the cache when a later one fails.
+    """
+    limited = TimeLimitedEmbedder(embedder, seconds=seconds, query_seconds=query_seconds)
+    cached = CachingEmbedder(CircuitBreakingEmbedder(limited), EmbeddingCache(cache_bytes))
+    return BatchingEmbedder(cached, max_items=256, max_tokens=100_000)

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lamina.providers.wordpiece import WordPiece
+
+TOKENS = "[CLS] [SEP] [UNK] [ mem ##ory ##ories cafe sep ] , . 路 線 a ##b ##bc o".split()
+NUMBER = {token: number for number, token in enumerate(TOKENS)}
+
+
+@pytest.fixture
+def tokenizer() -> WordPiece:
+    return WordPiece("\n".join(TOKENS) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("", ""),
+        (" \t\n", ""),
+        ("memory", "mem ##ory"),
+        ("Memories, MEM.", "mem ##ories , mem ."),
+        ("abc", "a ##bc"),
+        ("abb", "a ##b ##b"),
+        ("abd", "[UNK]"),
+        ("Café", "cafe"),
+        ("Cafe\u0301", "cafe"),
+        ("路線", "路 線"),
+        ("me\u200bm\x00o\ufffdry", "mem ##ory"),
+        ("mem\u00a0mem\u3000a", "mem mem a"),
+        ("a" * 101, "[UNK]"),
+        ("[SEP]", "[ sep ]"),
+    ],
+)
+def test_text_becomes_the_longest_known_pieces(tokenizer: WordPiece, text: str, tokens: str) -> None:
+    expected = [NUMBER[token] for token in ["[CLS]", *tokens.split(), "[SEP]"]]
+    assert tokenizer.encode(text, 1_000) == expected
+    assert tokenizer.encode(text, 1_000) == expected, "a remembered word is split as it was at first"
+
+
+def test_what_is_beyond_the_limit_is_left_out_but_not_the_end_mark(tokenizer: WordPiece) -> None:
+    assert tokenizer.encode("mem mem memory memory", 5) == [NUMBER[t] for t in "[CLS] mem mem mem [SEP]".split()]
+
+
+@given(st.text(), st.integers(2, 20))
+def test_any_text_becomes_ids_within_the_limit(text: str, limit: int) -> None:
+    ids = WordPiece("\n".join(TOKENS)).encode(text, limit)
+    assert 2 <= len(ids) <= limit
+    assert (ids[0], ids[-1]) == (0, 1)
+    assert set(ids[1:-1]) <= set(range(2, len(TOKENS)))
