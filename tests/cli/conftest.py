@@ -15,8 +15,6 @@ import pytest
 
 from lamina.cli import main
 
-LAMINA = Path(sysconfig.get_path("scripts")) / ("lamina.exe" if os.name == "nt" else "lamina")
-
 
 @dataclass
 class Run:
@@ -44,6 +42,12 @@ class Stdin(io.TextIOWrapper):
 
     def isatty(self) -> bool:
         return self._terminal
+
+
+@pytest.fixture
+def executable() -> Path:
+    """The command as it was installed."""
+    return Path(sysconfig.get_path("scripts")) / ("lamina.exe" if os.name == "nt" else "lamina")
 
 
 @pytest.fixture
@@ -95,12 +99,12 @@ def lamina(
 
 
 @pytest.fixture
-def process(environment: dict[str, str], folder: Path) -> Callable[..., Run]:
+def process(executable: Path, environment: dict[str, str], folder: Path) -> Callable[..., Run]:
     """Runs the installed command as a process of its own."""
 
     def run(*arguments: str, stdin: str = "", env: Mapping[str, str] | None = None) -> Run:
         done = subprocess.run(
-            [LAMINA, *arguments],
+            [executable, *arguments],
             cwd=folder,
             env={**environment, **(env or {})},
             input=stdin,

@@ -145,7 +145,7 @@ def test_a_recall_explains_itself(lamina: Lamina) -> None:
 
 
 def test_a_memory_cannot_command_the_terminal(lamina: Lamina) -> None:
-    lamina("remember", "\x1b[2Jcleared \x07 [bold]not bold[/bold] \u202egnirts", "--id", "evil")
+    lamina("remember", "\x1b[2J cleared \x07 [bold]not bold[/bold] \u202egnirts", "--id", "evil")
     for arguments in (("recall", "cleared"), ("list",), ("get", "evil")):
         shown = lamina(*arguments).out
         assert "[bold]not bold[/bold]" in shown

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import LAMINA
 
 Process = Callable[..., Any]
 
@@ -48,11 +47,13 @@ def test_all_languages_pass_whatever_the_locale(process: Process) -> None:
     assert "路線図は灯台の隣 🗼" in process("list", env=env).out
 
 
-def test_a_reader_that_goes_away_is_no_traceback(environment: dict[str, str], folder: Path, process: Process) -> None:
+def test_a_reader_that_goes_away_is_no_traceback(
+    executable: Path, environment: dict[str, str], folder: Path, process: Process
+) -> None:
     lines = "".join(f'{{"text": "note number {number} {"x" * 200}"}}\n' for number in range(500))
     process("import", stdin=lines)
     with subprocess.Popen(
-        [LAMINA, "export"], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [executable, "export"], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as export:
         assert export.stdout is not None
         assert export.stderr is not None
@@ -92,11 +93,13 @@ def test_shells_get_completion(process: Process) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="this system has no pseudo-terminals")
-def test_at_a_real_terminal_forgetting_asks(environment: dict[str, str], folder: Path, process: Process) -> None:
+def test_at_a_real_terminal_forgetting_asks(
+    executable: Path, environment: dict[str, str], folder: Path, process: Process
+) -> None:
     process("remember", "one", "--id", "one")
     master, slave = os.openpty()
     with subprocess.Popen(
-        [LAMINA, "forget", "one"],
+        [executable, "forget", "one"],
         cwd=folder,
         env=environment,
         stdin=slave,

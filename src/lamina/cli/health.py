@@ -29,7 +29,10 @@ async def stats(session: Session) -> None:
     """Count the tenant's memories, and tell the state of their vectors."""
     async with session.engine() as engine:
         found = await engine.stats()
-    _print(session, _stats_facts(found))
+    facts = _stats_facts(found)
+    if not session.as_json:
+        facts["by_layer"] = [f"{layer} {count}" for layer, count in found.by_layer.items()]
+    _print(session, facts)
 
 
 async def doctor(session: Session) -> None:
@@ -63,7 +66,7 @@ async def doctor(session: Session) -> None:
     if session.as_json:
         _print(session, facts)
     else:
-        told = {name: value for name, value in facts.items() if name != "problems"}
+        told = {name: value for name, value in facts.items() if name not in {"problems", "by_layer"}}
         _print(session, told)
         for problem in problems:
             typer.echo(f"Problem: {' '.join(problem.split())}")
