@@ -317,7 +317,7 @@ def _was_updated(writing: Writing, scope: Scope, update: Update) -> bool:
         return False
 
 
-def _open(  # noqa: PLR0917 - bound once, by `initialize`
+def _open(
     location: Location, tables: Tables, migrations: tuple[Migration, ...], backup: bool, writes: bool
 ) -> sqlite3.Connection:
     """What a thread does before its first job; the writing one's comes first."""
