@@ -156,8 +156,9 @@ def _iterating(
         try:
             while page := self._background().run(functools.partial(_next_page, items)):
                 yield from page
-        finally:
+        except GeneratorExit:
             self._background().run(functools.partial(_close, items))
+            raise
 
     return _named_like(method, forward)
 
