@@ -151,8 +151,8 @@ def test_a_script_that_forgets_to_close_ends_quietly_and_keeps_what_it_stored(tm
     opened = "from lamina.sync import create_memory_engine as c\ne = c(path='notes.db', embedding='none')\n"
     first = run(f"{opened}e.store('kept without closing')\ne.recall('kept')\n", tmp_path)
     assert (first.returncode, first.stderr) == (0, "")
-    second = run(f"{opened}print(e.query()[0].content)", tmp_path)
-    assert (second.returncode, second.stderr, second.stdout) == (0, "", "kept without closing\n")
+    second = run(f"{opened}print(e.query()[0].content, e.query()[0].access_count)", tmp_path)
+    assert (second.returncode, second.stderr, second.stdout) == (0, "", "kept without closing 1\n")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")

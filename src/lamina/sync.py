@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 _PAGE: Final = 200
 """Entries that an iterator fetches in one hop to the background thread."""
-_EXIT_SECONDS: Final = 5.0
+_EXIT_SECONDS: Final = 3.0
 
 
 class _Background:
@@ -80,7 +80,7 @@ class _Background:
     def stop(self) -> None:
         """End the loop, if it runs."""
         if self._portal is not None and self._thread is not None and self._thread.is_alive():
-            self._portal.start_task_soon(self._portal.stop)
+            self._portal.start_task_soon(self._portal.stop, True)  # noqa: FBT003 - cancel what still runs
             self._thread.join(_EXIT_SECONDS)
 
     def _started(self) -> BlockingPortal:
@@ -114,18 +114,25 @@ def _forget_parent() -> None:
 
 def _close_at_exit() -> None:
     for engine in list(_open):
+        closing = _background.start(engine.asynchronous.close)
         try:
-            _background.start(engine.asynchronous.close).result(_EXIT_SECONDS)
+            closing.result(_EXIT_SECONDS)
         except (LaminaError, RuntimeError, CancelledError, FutureTimeoutError):
-            # Threads can no longer be started this late. What was stored is safe; only the
-            # last second of access counts may be lost, as after a crash.
-            continue
+            # This late, threads cannot be started, and a backend's own may have ended. What was stored is
+            # safe; only the last second of access counts may be lost, as after a crash.
+            closing.cancel()
     _background.stop()
+
+
+def _adopt(engine: MemoryEngine) -> None:
+    """Close this engine at exit, before what its backend has registered for that by now is run."""
+    _open.add(engine)
+    atexit.unregister(_close_at_exit)
+    atexit.register(_close_at_exit)
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_parent)
-atexit.register(_close_at_exit)
 
 
 def _blocking(
@@ -149,8 +156,9 @@ def _iterating(
         try:
             while page := self._background().run(functools.partial(_next_page, items)):
                 yield from page
-        finally:
+        except GeneratorExit:
             self._background().run(functools.partial(_close, items))
+            raise
 
     return _named_like(method, forward)
 
@@ -186,7 +194,7 @@ class MemoryEngine:
     def __init__(self, asynchronous: AsyncMemoryEngine) -> None:
         self.asynchronous: Final = asynchronous
         self._made_with = _background
-        _open.add(self)
+        _adopt(self)
 
     @property
     def tenant(self) -> str:

@@ -19,6 +19,19 @@ def test_stats_count(lamina: Lamina) -> None:
     assert "memories" in lamina("stats").out
 
 
+@pytest.mark.parametrize(
+    "name", ["stats", "reembed", "doctor", "import", "demo", "version", "config show", "config path"]
+)
+@pytest.mark.parametrize("scope", ["--owner", "--namespace"])
+def test_a_command_on_a_whole_tenant_refuses_a_narrower_scope(lamina: Lamina, name: str, scope: str) -> None:
+    run = lamina(*name.split(), scope, "x")
+    assert (run.code, "not about one owner or namespace" in run.err) == (2, True)
+
+
+def test_the_demo_has_no_json_form(lamina: Lamina) -> None:
+    assert lamina("demo", "--json").code == 2
+
+
 def test_decay_is_one_cycle(lamina: Lamina) -> None:
     lamina("remember", "fades", "--id", "f", "--relevance", "0.8")
     assert lamina("decay", "--json").document == {"scanned": 0, "decayed": 0, "floored": 0}

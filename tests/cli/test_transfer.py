@@ -89,6 +89,11 @@ def test_a_file_that_is_not_there_is_told_in_one_line(lamina: Lamina) -> None:
     assert (run.code, run.err.count("\n"), "none.ndjson" in run.err) == (2, 1, True)
 
 
+def test_importing_at_a_terminal_without_a_file_does_not_wait_for_ever(lamina: Lamina) -> None:
+    run = lamina("import", terminal=True)
+    assert (run.code, "pipe lines in" in run.err) == (2, True)
+
+
 @pytest.mark.parametrize("name", ["import", "export"])
 def test_progress_is_not_shown_where_nobody_looks(lamina: Lamina, name: str) -> None:
     lamina("remember", "a note")

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -190,6 +191,17 @@ def test_the_user_s_key_never_goes_to_an_address_or_provider_that_a_project_put_
 def test_the_user_s_key_stays_if_the_project_only_names_the_model(load) -> None:
     embedding = load(user=USER_KEY, project='[memory.embedding]\nmodel = "small"\n').config.memory.embedding
     assert (embedding.spec(), embedding.api_key.get_secret_value()) == ("openai:small", "sk-user")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owners here")
+def test_a_project_file_of_another_user_is_refused(load, tmp_path, monkeypatch) -> None:
+    stranger = os.geteuid() or 4711
+    (tmp_path / "project" / "lamina.toml").write_text("", encoding="utf-8")
+    if os.geteuid() == 0:
+        os.chown(tmp_path / "project" / "lamina.toml", stranger, -1)
+    monkeypatch.setattr(os, "geteuid", lambda: stranger + 1)
+    with pytest.raises(ConfigError, match="belongs to another user"):
+        load()
 
 
 def test_a_place_of_its_own_is_left_alone(load) -> None:

@@ -35,11 +35,12 @@ SHARED: Final[dict[str, tuple[Any, Any]]] = {
 """Name of each option that every command has → its annotation and default."""
 
 
-def command(app: typer.Typer, name: str, *, examples: Sequence[str]) -> Callable[[F], F]:
+def command(app: typer.Typer, name: str, *, examples: Sequence[str], scoped: bool = True) -> Callable[[F], F]:
     """Register a function, sync or async, that takes a `Session` and its own parameters, as a command.
 
-    The shared options are added to its own and reach it as the session. Its docstring is the help text,
-    the examples stand below it.
+    The shared options are added to its own and reach it as the session. A command that is not `scoped` is
+    about a whole tenant, and refuses an owner and a namespace. Its docstring is the help text, the
+    examples stand below it.
     """
 
     def register(function: F) -> F:
@@ -53,6 +54,8 @@ def command(app: typer.Typer, name: str, *, examples: Sequence[str]) -> Callable
 
         def run(**arguments: Any) -> Any:
             session = Session(**{key: arguments.pop(key) for key in SHARED})
+            if not scoped and (session.owner, session.namespace) != (None, None):
+                raise typer.BadParameter("it is not about one owner or namespace", param_hint=f"lamina {name}")
             result = function(session, **arguments)
             if not inspect.iscoroutine(result):
                 return result

@@ -18,8 +18,8 @@ def register(app: typer.Typer) -> None:
     config = typer.Typer(
         help="Show the settings in force, and where they come from.", no_args_is_help=True, rich_markup_mode=None
     )
-    command(config, "show", examples=["lamina config show", "lamina config show --json"])(show)
-    command(config, "path", examples=["lamina config path"])(path)
+    command(config, "show", examples=["lamina config show", "lamina config show --json"], scoped=False)(show)
+    command(config, "path", examples=["lamina config path"], scoped=False)(path)
     app.add_typer(config, name="config")
 
 

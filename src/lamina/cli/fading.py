@@ -17,7 +17,7 @@ __all__ = ["register"]
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     command(app, "decay", examples=["lamina decay", "lamina decay --factor 0.9 --older-than 7d -u mira"])(decay)
-    command(app, "reembed", examples=["lamina reembed", "lamina reembed --missing"])(reembed)
+    command(app, "reembed", examples=["lamina reembed", "lamina reembed --missing"], scoped=False)(reembed)
 
 
 async def decay(

@@ -22,8 +22,8 @@ __all__ = ["register"]
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    command(app, "stats", examples=["lamina stats", "lamina stats --tenant acme --json"])(stats)
-    command(app, "doctor", examples=["lamina doctor", "lamina doctor --db notes.db --json"])(doctor)
+    command(app, "stats", examples=["lamina stats", "lamina stats --tenant acme --json"], scoped=False)(stats)
+    command(app, "doctor", examples=["lamina doctor", "lamina doctor --db notes.db --json"], scoped=False)(doctor)
 
 
 async def stats(session: Session) -> None:

@@ -9,16 +9,44 @@ from typing import Annotated, Any
 import typer
 
 from lamina.cli.command import command
-from lamina.cli.options import AnyTags, Layers, Limit, Lines, Mode, Offset, Tags, Where, Yes
+from lamina.cli.options import (
+    AnyTags,
+    Confidence,
+    DryRun,
+    Explain,
+    Id,
+    Ids,
+    Layers,
+    Limit,
+    Lines,
+    Meta,
+    MinConfidence,
+    MinRelevance,
+    MinScore,
+    Mode,
+    NewTags,
+    NoTouch,
+    OccurredAt,
+    Offset,
+    OlderThan,
+    OwnId,
+    Query,
+    Relevance,
+    Source,
+    StoredLayer,
+    Tags,
+    Text,
+    Ttl,
+    Untrusted,
+    Where,
+    Yes,
+)
 from lamina.cli.session import Session
 from lamina.cli.values import read_age, read_metadata, read_text, read_ttl, read_where
 from lamina.domain.memory import Layer, Trust
 from lamina.errors import InvalidInput, MemoryNotFound
 
 __all__ = ["register"]
-
-Text = Annotated[str | None, typer.Argument(help="The text; `-`, or left out in a pipe: stdin.", show_default=False)]
-Id = Annotated[str, typer.Argument(help="The memory's id.", show_default=False)]
 
 
 def register(app: typer.Typer) -> None:
@@ -57,27 +85,16 @@ async def remember(
     session: Session,
     text: Text = None,
     *,
-    layer: Annotated[Layer, typer.Option("--layer", "-l", help="Where it belongs.")] = Layer.LONGTERM,
-    tag: Annotated[
-        list[str] | None, typer.Option("--tag", "-t", help="A tag; may be repeated.", show_default=False)
-    ] = None,
-    meta: Annotated[
-        list[str] | None,
-        typer.Option("--meta", help="key=value; the value may be JSON; may be repeated.", show_default=False),
-    ] = None,
-    ttl: Annotated[
-        str | None, typer.Option("--ttl", help="How long: 90s, 12h, 30d, never.", show_default=False)
-    ] = None,
-    relevance: Annotated[float | None, typer.Option("--relevance", help="From 0 to 1.", show_default=False)] = None,
-    confidence: Annotated[float | None, typer.Option("--confidence", help="From 0 to 1.", show_default=False)] = None,
-    source: Annotated[str | None, typer.Option("--source", help="Where it comes from.", show_default=False)] = None,
-    untrusted: Annotated[bool, typer.Option("--untrusted", help="The text is not its owner's own word.")] = False,
-    occurred_at: Annotated[
-        str | None, typer.Option("--occurred-at", help="When it happened, in ISO 8601.", show_default=False)
-    ] = None,
-    id: Annotated[
-        str | None, typer.Option("--id", help="An id of your own, so that repeating is harmless.", show_default=False)
-    ] = None,
+    layer: StoredLayer = Layer.LONGTERM,
+    tag: NewTags = None,
+    meta: Meta = None,
+    ttl: Ttl = None,
+    relevance: Relevance = None,
+    confidence: Confidence = None,
+    source: Source = None,
+    untrusted: Untrusted = False,
+    occurred_at: OccurredAt = None,
+    id: OwnId = None,
 ) -> None:
     """Remember a text, and print its id.
 
@@ -105,28 +122,20 @@ async def remember(
 
 async def recall(
     session: Session,
-    query: Annotated[
-        str | None, typer.Argument(help="What to look for; `-`, or left out in a pipe: stdin.", show_default=False)
-    ] = None,
+    query: Query = None,
     *,
     layer: Layers = None,
     tag: Tags = None,
     any_tag: AnyTags = None,
     where: Where = None,
     mode: Mode = None,
-    min_relevance: Annotated[
-        float | None, typer.Option("--min-relevance", help="Only memories at least so relevant.", show_default=False)
-    ] = None,
-    min_confidence: Annotated[
-        float | None, typer.Option("--min-confidence", help="Only memories at least so sure.", show_default=False)
-    ] = None,
-    min_score: Annotated[
-        float | None, typer.Option("--min-score", help="Only results with at least this score.", show_default=False)
-    ] = None,
+    min_relevance: MinRelevance = None,
+    min_confidence: MinConfidence = None,
+    min_score: MinScore = None,
     limit: Limit = 10,
     offset: Offset = 0,
-    explain: Annotated[bool, typer.Option("--explain", help="Tell how the results came about.")] = False,
-    no_touch: Annotated[bool, typer.Option("--no-touch", help="Do not count this as an access.")] = False,
+    explain: Explain = False,
+    no_touch: NoTouch = False,
     nl: Lines = False,
 ) -> None:
     """Find the memories that answer a question, best first, each with its score broken down."""
@@ -161,9 +170,7 @@ async def list_(
     tag: Tags = None,
     any_tag: AnyTags = None,
     where: Where = None,
-    min_relevance: Annotated[
-        float | None, typer.Option("--min-relevance", help="Only memories at least so relevant.", show_default=False)
-    ] = None,
+    min_relevance: MinRelevance = None,
     limit: Limit = 20,
     offset: Offset = 0,
     nl: Lines = False,
@@ -213,17 +220,14 @@ async def get(
 
 async def forget(
     session: Session,
-    ids: Annotated[list[str] | None, typer.Argument(help="Ids of memories.", show_default=False)] = None,
+    ids: Ids = None,
     *,
     layer: Layers = None,
     tag: Tags = None,
     any_tag: AnyTags = None,
     where: Where = None,
-    older_than: Annotated[
-        str | None,
-        typer.Option("--older-than", help="Made longer ago: 90d, or before a date: 2026-01-31.", show_default=False),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell how many would go.")] = False,
+    older_than: OlderThan = None,
+    dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
     """Delete memories, by their ids or by a filter whose conditions must all hold.

@@ -1,4 +1,4 @@
-"""Options that several commands take."""
+"""Arguments and options of the commands on memories, by what they mean."""
 
 from __future__ import annotations
 
@@ -9,7 +9,38 @@ import typer
 from lamina.domain.memory import Layer
 from lamina.domain.recall import SearchMode
 
-__all__ = ["AnyTags", "Layers", "Limit", "Lines", "Mode", "Offset", "Tags", "Where", "Yes"]
+__all__ = [
+    "AnyTags",
+    "Confidence",
+    "DryRun",
+    "Explain",
+    "Id",
+    "Ids",
+    "Layers",
+    "Limit",
+    "Lines",
+    "Meta",
+    "MinConfidence",
+    "MinRelevance",
+    "MinScore",
+    "Mode",
+    "NewTags",
+    "NoTouch",
+    "OccurredAt",
+    "Offset",
+    "OlderThan",
+    "OwnId",
+    "Query",
+    "Relevance",
+    "Source",
+    "StoredLayer",
+    "Tags",
+    "Text",
+    "Ttl",
+    "Untrusted",
+    "Where",
+    "Yes",
+]
 
 Layers = Annotated[
     list[Layer] | None, typer.Option("--layer", "-l", help="Only this layer; may be repeated.", show_default=False)
@@ -31,3 +62,42 @@ Limit = Annotated[int, typer.Option("--limit", min=1, help="At most so many.")]
 Offset = Annotated[int, typer.Option("--offset", min=0, help="Leave out the first so many.")]
 Lines = Annotated[bool, typer.Option("--nl", help="With --json: one document a line, no list around them.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+StoredLayer = Annotated[Layer, typer.Option("--layer", "-l", help="Where it belongs.")]
+NewTags = Annotated[list[str] | None, typer.Option("--tag", "-t", help="A tag; may be repeated.", show_default=False)]
+Meta = Annotated[
+    list[str] | None,
+    typer.Option("--meta", help="key=value; the value may be JSON; may be repeated.", show_default=False),
+]
+Ttl = Annotated[str | None, typer.Option("--ttl", help="How long: 90s, 12h, 30d, never.", show_default=False)]
+Relevance = Annotated[float | None, typer.Option("--relevance", help="From 0 to 1.", show_default=False)]
+Confidence = Annotated[float | None, typer.Option("--confidence", help="From 0 to 1.", show_default=False)]
+Source = Annotated[str | None, typer.Option("--source", help="Where it comes from.", show_default=False)]
+Untrusted = Annotated[bool, typer.Option("--untrusted", help="The text is not its owner's own word.")]
+OccurredAt = Annotated[
+    str | None, typer.Option("--occurred-at", help="When it happened, in ISO 8601.", show_default=False)
+]
+OwnId = Annotated[
+    str | None, typer.Option("--id", help="An id of your own, so that repeating is harmless.", show_default=False)
+]
+Query = Annotated[
+    str | None, typer.Argument(help="What to look for; `-`, or left out in a pipe: stdin.", show_default=False)
+]
+MinRelevance = Annotated[
+    float | None, typer.Option("--min-relevance", help="Only memories at least so relevant.", show_default=False)
+]
+MinConfidence = Annotated[
+    float | None, typer.Option("--min-confidence", help="Only memories at least so sure.", show_default=False)
+]
+MinScore = Annotated[
+    float | None, typer.Option("--min-score", help="Only results with at least this score.", show_default=False)
+]
+Explain = Annotated[bool, typer.Option("--explain", help="Tell how the results came about.")]
+NoTouch = Annotated[bool, typer.Option("--no-touch", help="Do not count this as an access.")]
+Ids = Annotated[list[str] | None, typer.Argument(help="Ids of memories.", show_default=False)]
+OlderThan = Annotated[
+    str | None,
+    typer.Option("--older-than", help="Made longer ago: 90d, or before a date: 2026-01-31.", show_default=False),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only tell how many would go.")]
+Text = Annotated[str | None, typer.Argument(help="The text; `-`, or left out in a pipe: stdin.", show_default=False)]
+Id = Annotated[str, typer.Argument(help="The memory's id.", show_default=False)]

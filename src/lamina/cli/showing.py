@@ -24,8 +24,8 @@ _EVALUATED: Final = {"embedding", "scoring", "version", "default_relevance"}
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    command(app, "demo", examples=["lamina demo", "lamina demo --keep demo.db"])(demo)
-    command(app, "version", examples=["lamina version", "lamina version --json"])(version)
+    command(app, "demo", examples=["lamina demo", "lamina demo --keep demo.db"], scoped=False)(demo)
+    command(app, "version", examples=["lamina version", "lamina version --json"], scoped=False)(version)
     evaluations = typer.Typer(
         help="Measure how much of the evidence is recalled, on a labelled set.",
         no_args_is_help=True,
@@ -35,6 +35,7 @@ def register(app: typer.Typer) -> None:
         evaluations,
         "locomo",
         examples=["lamina eval locomo path/to/locomo", "lamina eval locomo path/to/locomo --mode text --json"],
+        scoped=False,
     )(locomo)
     app.add_typer(evaluations, name="eval")
 
@@ -47,7 +48,8 @@ def demo(
     ] = None,
 ) -> None:
     """Show in half a minute what a memory is good for, in a database of its own."""
-    del session
+    if session.as_json:
+        raise typer.BadParameter("the demo is for people", param_hint="--json")
     from lamina.demo import run_demo
 
     raise typer.Exit(run_demo(path=keep))

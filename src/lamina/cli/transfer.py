@@ -29,6 +29,7 @@ def register(app: typer.Typer) -> None:
         app,
         "import",
         examples=["lamina import memories.ndjson", "other-tool dump | lamina import - --no-embed"],
+        scoped=False,
     )(import_)
     command(
         app,
@@ -39,7 +40,10 @@ def register(app: typer.Typer) -> None:
 
 async def import_(
     session: Session,
-    file: Annotated[str, typer.Argument(help="An NDJSON file; `-`: stdin.")] = "-",
+    file: Annotated[
+        str | None,
+        typer.Argument(help="An NDJSON file; `-`, or left out in a pipe: stdin.", show_default=False),
+    ] = None,
     *,
     replace: Annotated[bool, typer.Option("--replace", help="Overwrite memories whose id is there.")] = False,
     skip_bad_lines: Annotated[
@@ -50,11 +54,14 @@ async def import_(
     """Import memories from NDJSON: what `lamina export` wrote, or one object with `content` a line.
 
     A file with a bad line is not imported at all; from stdin, up to the bad line. Importing twice changes nothing.
+    Each line says whose memory it is.
     """
+    if file is None and sys.stdin.isatty():
+        raise typer.BadParameter("give a file, or pipe lines in", param_hint="FILE")
     from lamina.cli import output
     from lamina.importers.ndjson import import_ndjson
 
-    source = _stdin() if file == "-" else file
+    source = _stdin() if file in {None, "-"} else file
     async with session.engine() as engine:
         with output.progress_bar("Importing") as progress:
             report = await import_ndjson(

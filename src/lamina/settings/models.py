@@ -145,7 +145,7 @@ class MemoryConfig(StrictModel):
     version: Literal[1, 2] = 2
     provider: str | None = Field(default=None, min_length=1)
     adapter: Any = None
-    url: str | None = Field(default=None, min_length=1)
+    url: str | None = Field(default=None, min_length=1, repr=False)  # it may hold a password
     path: Path | None = None
     table: str = "lamina_memories"
     tenant: Name = DEFAULT_NAME

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -74,15 +75,15 @@ def find_project_file(start: Path) -> Path | None:
     """The nearest `lamina.toml`, or `pyproject.toml` with a `[tool.lamina]` table, in this folder or above.
 
     Raises:
-        ConfigError: a `pyproject.toml` that speaks of lamina cannot be read.
+        ConfigError: a `pyproject.toml` that speaks of lamina cannot be read, or the file is another user's.
     """
     for folder in (start, *start.parents):
         own = folder / "lamina.toml"
         if own.is_file():
-            return own
+            return _of_no_stranger(own)
         shared = folder / "pyproject.toml"
         if shared.is_file() and _speaks_of_lamina(shared):
-            return shared
+            return _of_no_stranger(shared)
     return None
 
 
@@ -113,6 +114,13 @@ def _speaks_of_lamina(file: Path) -> bool:
         return "lamina" in tomllib.loads(text).get("tool", {})
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(str(file), f"is no valid TOML: {error}", "Correct the file.") from error
+
+
+def _of_no_stranger(file: Path) -> Path:
+    """The file, unless another user put it above this one's folder, to send memories where they should not go."""
+    if hasattr(os, "geteuid") and os.geteuid() not in {0, file.stat().st_uid} and file.stat().st_uid != 0:
+        raise ConfigError(str(file), "belongs to another user", "Work in another folder, or own the file.")
+    return file
 
 
 def _text(file: Path) -> str:
