@@ -2,11 +2,18 @@
 
 CHANGELOG.md      what has changed since the last release, from the notes in changes/
 docs/adapters.md  which adapter can do what, from the adapter classes
+docs/cli.md       every command and its options, from the commands themselves
 """
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+from typer.main import get_command
+
+from lamina.cli.app import app
+from lamina.cli.command import SHARED
 from lamina.ports.memory_adapter import Capability
 from lamina.registry import adapter_names, load_adapter
 
@@ -36,7 +43,42 @@ def capability_matrix() -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-PARTS = {"CHANGELOG.md": unreleased, "docs/adapters.md": capability_matrix}
+def command_reference() -> str:
+    """A section for each command: what it does, its options, examples."""
+    commands = dict(leaves(get_command(app), "lamina"))
+    shared = [each for each in next(iter(commands.values())).params if each.name in SHARED]
+    parts = [f"### Options of every command\n\n{option_table(shared)}"]
+    for name, command in commands.items():
+        text, _, examples = command.help.partition("\n\n\b\nExamples:\n")
+        own = [each for each in command.params if each.name not in SHARED]
+        lines = "\n".join(line.strip() for line in examples.splitlines())
+        parts.append(f"### {name}\n\n{text}\n\n{option_table(own)}\n\n```sh\n{lines}\n```".replace("\n\n\n\n", "\n\n"))
+    return "\n\n".join(parts)
+
+
+def leaves(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """Every command that is no mere group, with its full name."""
+    if hasattr(command, "commands"):
+        for part, below in command.commands.items():
+            yield from leaves(below, f"{name} {part}")
+    else:
+        yield name, command
+
+
+def option_table(parameters: list[Any]) -> str:
+    """A row for each option and argument; empty without any."""
+    if not parameters:
+        return ""
+    rows = ["| option | what it is | default |", "| --- | --- | --- |"]
+    for each in parameters:
+        names = each.opts if each.param_type_name == "option" else [each.name.upper()]
+        unsaid = each.required or each.default is None or each.default is False
+        default = "" if unsaid else f"`{each.default}`"
+        rows.append(f"| {', '.join(f'`{name}`' for name in names)} | {each.help} | {default} |")
+    return "\n".join(rows)
+
+
+PARTS = {"CHANGELOG.md": unreleased, "docs/adapters.md": capability_matrix, "docs/cli.md": command_reference}
 BEGIN, END = "<!-- generated: begin -->\n", "<!-- generated: end -->"
 
 

@@ -126,9 +126,9 @@ def test_a_hook_that_calls_the_facade_is_refused_and_does_not_hang() -> None:
         engine.count()
         return entry
 
-    with sync.create_memory_engine(provider="memory", embedding="none", hooks={"on_before_store": hook}) as engine:
-        with pytest.raises(Unsupported, match="inside its own hooks"):
-            engine.store("round and round")
+    engine = sync.create_memory_engine(provider="memory", embedding="none", hooks={"on_before_store": hook})
+    with engine, pytest.raises(Unsupported, match="inside its own hooks"):
+        engine.store("round and round")
 
 
 def test_closing_twice_is_closing_once(engine: sync.MemoryEngine) -> None:

@@ -29,9 +29,10 @@ def embedder():
 async def open_engine(clock, embedder):
     """Opens engines with any settings, and closes them at the end."""
     engines = []
+    new_id = counting_ids()
 
     async def open_one(**settings):
-        defaults = {"clock": clock, "new_id": counting_ids(), "embed": embedder}
+        defaults = {"clock": clock, "new_id": new_id, "embed": embedder}
         if "embedding" in settings:
             del defaults["embed"]
         engine = await create_memory_engine(**{**defaults, **settings})

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lamina.errors import ConfigError, ProviderError
+from lamina.errors import ConfigError, InvalidType, ProviderError
 from lamina.providers import builtin
 from lamina.providers.builtin import DIMENSIONS, BuiltinEmbedder
 
@@ -71,9 +71,17 @@ async def test_any_text_gets_a_vector(text: str) -> None:
     assert len(await BuiltinEmbedder().embed_query(text)) == DIMENSIONS
 
 
-async def test_a_blank_text_gets_a_zero_vector_that_is_similar_to_nothing() -> None:
-    vectors = await BuiltinEmbedder().embed_documents([TEXTS[0], " \n"])
-    assert cosines(vectors)[1].tolist() == [0, 0]
+@pytest.mark.parametrize("text", [" \n", "", "\u200b", "🦉🦉", "x" * 200, "\ud83d"])
+async def test_a_text_of_which_the_model_knows_nothing_is_similar_to_nothing(text: str) -> None:
+    vectors = await BuiltinEmbedder().embed_documents([TEXTS[0], text, "🪁"])
+    assert cosines(vectors)[1].tolist() == [0, 0, 0]
+    assert not any(await BuiltinEmbedder().embed_query(text))
+
+
+@pytest.mark.parametrize("texts", ["one text", [None]])
+async def test_what_is_no_list_of_texts_is_refused(texts) -> None:
+    with pytest.raises(InvalidType, match="texts"):
+        await BuiltinEmbedder().embed_documents(texts)
 
 
 @pytest.mark.parametrize("name", sorted(builtin._FILES.sha256))
@@ -100,7 +108,7 @@ async def test_all_embedders_of_the_process_share_one_model_however_they_start()
     assert await embedders[0].embed_query("a") == vectors[0]
 
 
-async def test_a_cancelled_call_stops_working_after_the_text_at_hand(monkeypatch) -> None:
+async def test_a_cancelled_call_stops_working_after_the_texts_at_hand(monkeypatch) -> None:
     started, done = asyncio.Event(), []
     loop = asyncio.get_running_loop()
     await BuiltinEmbedder().embed_query("loads the model")
@@ -112,17 +120,22 @@ async def test_a_cancelled_call_stops_working_after_the_text_at_hand(monkeypatch
         return embed(model, text)
 
     monkeypatch.setattr(builtin._Model, "embed", watched)
-    call = asyncio.create_task(BuiltinEmbedder().embed_documents(["a long text " * 200] * 500))
+    call = asyncio.create_task(BuiltinEmbedder().embed_documents(TEXTS * 100))
     await started.wait()
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    while True:
-        before = len(done)
-        await asyncio.sleep(0.3)
-        if len(done) == before:
-            break
-    assert len(done) < 500
+    for _ in range(2 * builtin._workers._threads):  # each of these waits for its turn behind what is still running
+        await BuiltinEmbedder().embed_documents(TEXTS * 2)
+    assert len([text for text in done if text in TEXTS]) < 600
+
+
+async def test_a_query_goes_in_between_the_documents_of_a_long_batch() -> None:
+    batches = [asyncio.create_task(BuiltinEmbedder().embed_documents(TEXTS * 20)) for _ in range(4)]
+    await asyncio.sleep(0)
+    await BuiltinEmbedder().embed_query("a")
+    assert not any(batch.done() for batch in batches)
+    await asyncio.gather(*batches)
 
 
 def test_the_only_model_can_be_named_and_no_other() -> None:

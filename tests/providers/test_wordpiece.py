@@ -40,6 +40,13 @@ def test_text_becomes_the_longest_known_pieces(tokenizer: WordPiece, text: str, 
     assert tokenizer.encode(text, 1_000) == expected, "a remembered word is split as it was at first"
 
 
+@pytest.mark.parametrize(
+    ("text", "known"), [("memory", True), ("🦉 mem", True), ("🦉", False), ("", False), ("x" * 500, False)]
+)
+def test_a_text_is_known_if_any_piece_of_it_is(tokenizer: WordPiece, text: str, known: bool) -> None:
+    assert tokenizer.knows(tokenizer.encode(text, 100)) is known
+
+
 def test_what_is_beyond_the_limit_is_left_out_but_not_the_end_mark(tokenizer: WordPiece) -> None:
     assert tokenizer.encode("mem mem memory memory", 5) == [NUMBER[t] for t in "[CLS] mem mem mem [SEP]".split()]
 

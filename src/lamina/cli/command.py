@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 
 from lamina.cli.session import Session
 
-__all__ = ["command"]
+__all__ = ["SHARED", "command"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,7 +24,7 @@ DataDir = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
-_SHARED: Final[dict[str, tuple[Any, Any]]] = {
+SHARED: Final[dict[str, tuple[Any, Any]]] = {
     "owner": (Owner, None),
     "namespace": (Namespace, None),
     "tenant": (Tenant, None),
@@ -33,6 +32,7 @@ _SHARED: Final[dict[str, tuple[Any, Any]]] = {
     "data_dir": (DataDir, None),
     "as_json": (AsJson, False),
 }
+"""Name of each option that every command has → its annotation and default."""
 
 
 def command(app: typer.Typer, name: str, *, examples: Sequence[str]) -> Callable[[F], F]:
@@ -48,13 +48,17 @@ def command(app: typer.Typer, name: str, *, examples: Sequence[str]) -> Callable
         parameters = [each.replace(annotation=hints[each.name]) for each in own]
         parameters += [
             inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-            for key, (annotation, default) in _SHARED.items()
+            for key, (annotation, default) in SHARED.items()
         ]
 
         def run(**arguments: Any) -> Any:
-            session = Session(**{key: arguments.pop(key) for key in _SHARED})
+            session = Session(**{key: arguments.pop(key) for key in SHARED})
             result = function(session, **arguments)
-            return asyncio.run(result) if inspect.iscoroutine(result) else result
+            if not inspect.iscoroutine(result):
+                return result
+            import asyncio
+
+            return asyncio.run(result)
 
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {each.name: each.annotation for each in parameters}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from datetime import timedelta
 from typing import Annotated
 
 import typer
@@ -41,7 +40,7 @@ async def decay(
             report = await engine.decay(
                 factor=factor,
                 min_relevance=min_relevance,
-                older_than=age if age else timedelta(0),
+                older_than=age,
                 owner=session.reader,
                 namespace=session.namespace,
             )

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import platform
-import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +29,10 @@ async def stats(session: Session) -> None:
     """Count the tenant's memories, and tell the state of their vectors."""
     async with session.engine() as engine:
         found = await engine.stats()
-    _print(session, _stats_facts(found))
+    facts = _stats_facts(found)
+    if not session.as_json:
+        facts["by_layer"] = [f"{layer} {count}" for layer, count in found.by_layer.items()]
+    _print(session, facts)
 
 
 async def doctor(session: Session) -> None:
@@ -39,6 +40,9 @@ async def doctor(session: Session) -> None:
 
     Contacts no embedder: it says which one would be used, and why.
     """
+    import platform
+    import sqlite3
+
     facts: dict[str, Any] = {
         "lamina": __version__,
         "python": f"{platform.python_version()} on {platform.system()}",
@@ -62,7 +66,7 @@ async def doctor(session: Session) -> None:
     if session.as_json:
         _print(session, facts)
     else:
-        told = {name: value for name, value in facts.items() if name != "problems"}
+        told = {name: value for name, value in facts.items() if name not in {"problems", "by_layer"}}
         _print(session, told)
         for problem in problems:
             typer.echo(f"Problem: {' '.join(problem.split())}")
@@ -88,7 +92,7 @@ def _settings_facts(session: Session) -> dict[str, Any]:
 
 def _embedder_choice(session: Session) -> str:
     embedding = session.settings.config.memory.embedding
-    if embedding is None or embedding.provider is None and embedding.model is None:
+    if embedding is None or (embedding.provider is None and embedding.model is None):
         return "builtin, the default: it runs on this machine"
     why = session.settings.origin("memory.embedding.provider" if embedding.provider else "memory.embedding.model")
     named = embedding.spec() if embedding.provider else f"builtin:{embedding.model}"
@@ -108,10 +112,8 @@ async def _check_store(engine: MemoryEngine) -> list[str]:
 
 def _vector_problems(found: EngineStats) -> list[str]:
     if found.reembed_needed:
-        return [
-            f"The store's vectors are of {found.fingerprint}, but the embedder is {found.embedder}: run `lamina reembed`, "
-            "or configure the former one."
-        ]
+        made, configured = found.fingerprint, found.embedder
+        return [f"The vectors are of {made}, not of {configured}: run `lamina reembed`, or configure the former."]
     if found.embedder is not None and found.without_embedding:
         return [f"{found.without_embedding} memories have no vector: run `lamina reembed --missing`."]
     return []

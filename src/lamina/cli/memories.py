@@ -170,15 +170,16 @@ async def list_(
 ) -> None:
     """List memories, most relevant and newest first. Listing counts no access."""
     from lamina.cli import output
+    from lamina.importers.lines import entry_fields
 
     filters = _filters(session, layer=layer, tag=tag, any_tag=any_tag, where=where) | {"min_relevance": min_relevance}
     async with session.engine() as engine:
         total = await engine.count(**filters)
         entries = await engine.query(limit=limit, offset=offset, **filters)
     if session.as_json and nl:
-        output.print_lines(map(output.entry_fields, entries))
+        output.print_lines(map(entry_fields, entries))
     elif session.as_json:
-        output.print_json({"memories": [output.entry_fields(entry) for entry in entries], "total": total})
+        output.print_json({"memories": [entry_fields(entry) for entry in entries], "total": total})
     else:
         output.print_entries(entries)
         if total > offset + len(entries):
@@ -195,6 +196,7 @@ async def get(
 ) -> None:
     """Show everything about one memory."""
     from lamina.cli import output
+    from lamina.importers.lines import entry_fields
 
     async with session.engine() as engine:
         entry = await engine.get(id, owner=session.reader, namespace=session.namespace)
@@ -202,8 +204,8 @@ async def get(
             raise MemoryNotFound(id)
         earlier = await engine.history(id, owner=session.reader) if history else []
     if session.as_json:
-        fields = output.entry_fields(entry)
-        output.print_json(fields | ({"history": [output.entry_fields(each) for each in earlier]} if history else {}))
+        fields = entry_fields(entry)
+        output.print_json(fields | ({"history": [entry_fields(each) for each in earlier]} if history else {}))
         return
     for each in [entry, *reversed(earlier)]:
         output.print_entry(each)

@@ -104,7 +104,8 @@ def print_entries(entries: Sequence[MemoryEntry]) -> None:
         console.print(Text("Nothing found.", style="dim"))
         return
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for name in ("id", "layer", "owner", "relevance"):
+    table.add_column("id", no_wrap=True)  # so that it can be copied
+    for name in ("layer", "owner", "relevance"):
         table.add_column(name, overflow="fold")
     table.add_column("memory", ratio=1, overflow="fold")
     for entry in entries:
@@ -130,9 +131,22 @@ def print_facts(facts: Mapping[str, Any]) -> None:
     table.add_column(style="dim")
     table.add_column(overflow="fold")
     for name, value in facts.items():
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        table.add_row(name.replace("_", " "), printable(text))
+        table.add_row(name.replace("_", " "), printable(_in_words(value)))
     Console().print(table)
+
+
+def _in_words(value: Any) -> str:
+    match value:
+        case str():
+            return value
+        case None:
+            return "none"
+        case bool():
+            return "yes" if value else "no"
+        case [*texts] if all(isinstance(each, str) for each in texts):
+            return ", ".join(texts)
+        case _:
+            return json.dumps(value, ensure_ascii=False)
 
 
 def note(text: str) -> None:

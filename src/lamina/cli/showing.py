@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import platform
-import sqlite3
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -19,6 +17,9 @@ if TYPE_CHECKING:
     from lamina.evaluation.retrieval import Report
 
 __all__ = ["register"]
+
+_EVALUATED: Final = {"embedding", "scoring", "version", "default_relevance"}
+"""The memory settings that an evaluation is about."""
 
 
 def register(app: typer.Typer) -> None:
@@ -54,6 +55,9 @@ def demo(
 
 def version(session: Session) -> None:
     """Print the versions of Lamina and of what it stands on."""
+    import platform
+    import sqlite3
+
     facts = {"lamina": __version__, "python": platform.python_version(), "sqlite": sqlite3.sqlite_version}
     if session.as_json:
         from lamina.cli.output import print_json
@@ -82,25 +86,27 @@ async def locomo(
     The set's turns are stored, a namespace for each conversation; then each question is asked. What is shown is
     the share of its evidence among the first results.
     """
+    import tempfile
+
     from lamina.cli import output
-    from lamina.evaluation import evaluate, load_dataset
+    from lamina.evaluation.dataset import load_dataset
+    from lamina.evaluation.retrieval import evaluate
     from lamina.memory.factory import create_memory_engine
 
     dataset = load_dataset(folder)
-    memory = session.memory.model_copy(update={"provider": "memory", "adapter": None})
-    memory = type(memory)(
-        **{name: getattr(memory, name) for name in memory.model_fields_set - {"path", "url", "table"}}
-    )
-    async with await create_memory_engine(memory) as engine:
-        with output.progress_bar("Evaluating") as progress:
-            report = await evaluate(
-                dataset,
-                engine,
-                modes=tuple(mode or SearchMode),
-                baselines=baselines,
-                leave_out=leave_out or (),
-                progress=lambda _step, done, total: progress(done, total),
-            )
+    given = session.memory
+    kept = {name: getattr(given, name) for name in given.model_fields_set & _EVALUATED}
+    with tempfile.TemporaryDirectory(prefix="lamina-eval-") as database:
+        async with await create_memory_engine(path=Path(database) / "eval.db", **kept) as engine:
+            with output.progress_bar("Evaluating") as progress:
+                report = await evaluate(
+                    dataset,
+                    engine,
+                    modes=tuple(mode or SearchMode),
+                    baselines=baselines,
+                    leave_out=leave_out or (),
+                    progress=lambda _step, done, total: progress(done, total),
+                )
     if session.as_json:
         output.print_json(dataclasses.asdict(report))
     else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -139,6 +138,8 @@ def _target(file: str) -> Iterator[TextIO]:
     if file == "-":
         yield sys.stdout
         return
+    import tempfile
+
     path = Path(file)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

@@ -17,7 +17,7 @@ from lamina.ports.memory_adapter import MemoryAdapter
 
 __all__ = ["RestoreReport", "Writer"]
 
-ATTEMPTS: Final = 20
+ATTEMPTS: Final = 100
 """How often a change is repeated on what others have written meanwhile."""
 
 

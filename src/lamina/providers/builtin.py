@@ -8,18 +8,17 @@ from __future__ import annotations
 import os
 import threading
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
-
-from anyio import to_thread
+from typing import TYPE_CHECKING, Final
 
 from lamina.domain.memory import Vector
 from lamina.errors import ConfigError, ProviderError
 from lamina.providers.packaged_files import PackagedFiles
-from lamina.providers.vectors import embed_checked
+from lamina.providers.vectors import check_texts
 from lamina.providers.wordpiece import WordPiece
+from lamina.providers.worker_threads import WorkerThreads
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -43,8 +42,10 @@ _FILES: Final = PackagedFiles(
 
 _loaded: dict[Path | None, _Model] = {}
 _loading = threading.Lock()
-_running = threading.BoundedSemaphore(os.cpu_count() or 1)
+_workers = WorkerThreads("lamina built-in embedder", os.cpu_count() or 1)
 """As many inferences at a time as there are processors, each on one thread: more would only take memory."""
+_TEXTS_PER_TURN: Final = 8
+"""After so many texts a batch lets others go first, so that a query waits some 100 ms and not for a whole import."""
 
 
 class BuiltinEmbedder:
@@ -78,26 +79,26 @@ class BuiltinEmbedder:
         return MODEL
 
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
-        """Vectors of texts that are to be found; blank ones get a zero vector.
+        """Vectors of texts that are to be found.
+
+        A text of which the model knows nothing (blank, or only emoji, say) gets a zero vector, which is similar to
+        nothing; otherwise all such texts would be found for each other.
 
         Raises:
             ProviderError: a file of the model is missing or is not the reviewed one, or onnxruntime is missing.
         """
-        return await embed_checked(_FEATURE, texts, self._embed, dimensions=DIMENSIONS)
+        cleaned = check_texts(texts)
+        vectors: list[Vector] = []
+        for start in range(0, len(cleaned), _TEXTS_PER_TURN):
+            vectors += await _workers.run(_embedded, self._root, cleaned[start : start + _TEXTS_PER_TURN])
+        return vectors
 
     async def embed_query(self, text: str) -> Vector:
-        """The vector of a text to search with; made as a document's."""
+        """The vector of a text to search with; made as a document's, for the model's query prefix gains nothing."""
         return (await self.embed_documents([text]))[0]
 
     async def close(self) -> None:
         """Nothing to let go of: the model is shared by all embedders of the process."""
-
-    async def _embed(self, texts: list[str]) -> Iterable[Any]:
-        stopped = threading.Event()
-        try:
-            return await to_thread.run_sync(_embedded, self._root, texts, stopped, abandon_on_cancel=True)
-        finally:
-            stopped.set()
 
 
 class _Model:
@@ -109,25 +110,22 @@ class _Model:
         self._session = _session(files["model.onnx"])
 
     def embed(self, text: str) -> array[float]:
-        """One text at a time: padding makes batches slower here, and the quantisation makes vectors depend on them."""
+        """One text at a time: batches are no faster on a processor, and quantisation lets neighbours sway a vector."""
         import numpy as np
 
-        ids = np.array([self._tokenizer.encode(text, MAX_TOKENS)], np.int64)
+        tokens = self._tokenizer.encode(text, MAX_TOKENS)
+        if not self._tokenizer.knows(tokens):
+            return array("f", bytes(4 * DIMENSIONS))
+        ids = np.array([tokens], np.int64)
         inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-        with _running:
-            [hidden, *_] = self._session.run(None, inputs)
+        [hidden, *_] = self._session.run(None, inputs)
         vector = np.asarray(hidden)[0, 0].astype(np.float32)
         return array("f", (vector / np.linalg.norm(vector)).tobytes())
 
 
-def _embedded(root: Path | None, texts: list[str], stopped: threading.Event) -> list[array[float]]:
+def _embedded(root: Path | None, texts: list[str]) -> list[array[float]]:
     model = _shared_model(root)
-    vectors = []
-    for text in texts:
-        if stopped.is_set():  # nobody waits for them any more
-            break
-        vectors.append(model.embed(text))
-    return vectors
+    return [model.embed(text) for text in texts]
 
 
 def _shared_model(root: Path | None) -> _Model:

@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterable
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
-from anyio import to_thread
-
 from lamina.errors import ConfigError, MissingExtra
 from lamina.providers.callables import CallableEmbedder
 from lamina.providers.packaged_files import PackagedFiles
 from lamina.providers.vectors import BatchEmbed
+from lamina.providers.worker_threads import WorkerThreads
 
 __all__ = ["fastembed_embedder", "model2vec_embedder", "sentence_transformers_embedder", "use_embedder"]
 
@@ -121,6 +120,7 @@ def _lazy(
     """An embedder of the two functions that `load` returns, for documents and queries, called once at first use."""
     loaded: list[tuple[Encode, Encode]] = []
     turn = threading.Lock()  # these libraries do not say that they may be used from several threads at once
+    workers = WorkerThreads(f"lamina {provider}:{model}", 1)
 
     def encoded(which: int, texts: list[str]) -> list[Any]:
         with turn:
@@ -130,7 +130,7 @@ def _lazy(
 
     def embed(which: int) -> BatchEmbed:
         async def run(texts: list[str]) -> list[Any]:
-            return await to_thread.run_sync(encoded, which, texts, abandon_on_cancel=True)
+            return await workers.run(encoded, which, texts)
 
         return run
 

@@ -43,6 +43,10 @@ class WordPiece:
                 break
         return [*ids[: max_tokens - 1], self._end]
 
+    def knows(self, ids: list[int]) -> bool:
+        """Whether an id stands for a piece of the text, and not for its ends or for what the vocabulary lacks."""
+        return any(id not in {self._begin, self._end, self._unknown} for id in ids)
+
     def _pieces(self, word: str) -> tuple[int, ...]:
         pieces = self._cache.get(word)
         if pieces is None:

@@ -33,7 +33,9 @@ class Source:
     names: Mapping[str, str]
 
     def origin(self, path: str) -> str:
-        """Where the value of this dotted path was written."""
+        """Where the value of this dotted path was written, perhaps as part of a text that stands for its table."""
+        while path and path not in self.names:
+            path = path.rpartition(".")[0]
         return self.names.get(path, self.label)
 
 

@@ -1,0 +1,258 @@
+"""Scopes and filters as conditions in SQLite's SQL; the words of users are bound, never part of the text.
+
+The conditions speak of two row sources: `p`, the partition (tenant, owner, namespace, layer), and
+`m`, the memory (its columns as in the file format, `metadata` and `tags` as JSON text).
+
+Metadata is entered with `json_each`, one per step of the path, because a bound key then compares as
+a value: a JSON path string would have a grammar that a quote or a bracket in a key breaks. Every
+condition is 0 or 1 and never NULL, so that NOT means what `lamina.domain.filters` says.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lamina.adapters._shared.instants import to_micros
+from lamina.domain.filters import And, Compare, Expiry, Filter, MemoryFilter, Not, Operator, Or
+from lamina.domain.memory import SHARED_LAYERS, Layer
+from lamina.domain.scope import Scope
+from lamina.domain.text import is_clean
+from lamina.domain.validation import MAX_METADATA_DEPTH
+from lamina.errors import InvalidInput
+
+__all__ = ["Sql", "conjunction", "filter_sql", "is_plain", "json_list", "scope_sql", "where_sql"]
+
+MAX_COMPARISONS: Final = 256
+MAX_NESTING: Final = 16
+"""SQLite's parser has a stack of 100 and each level takes up to four places of it."""
+
+_TRUE: Final = "1"
+_FALSE: Final = "0"
+_ORDERS: Final = {Operator.GT: ">", Operator.GTE: ">=", Operator.LT: "<", Operator.LTE: "<="}
+
+
+@dataclass(frozen=True, slots=True)
+class Sql:
+    """A piece of SQL and the values of its question marks, in order."""
+
+    text: str
+    parameters: tuple[Any, ...] = ()
+
+
+def conjunction(parts: Iterable[Sql]) -> Sql:
+    """All of the parts; true without any."""
+    return _joined(" AND ", list(parts)) or Sql(_TRUE)
+
+
+def json_list(values: Iterable[Any]) -> str:
+    """A list as one bound value, for `IN (SELECT value FROM json_each(?))`: no limit on its length."""
+    return json.dumps(list(values))
+
+
+def scope_sql(scope: Scope, layers: frozenset[Layer] | None) -> Sql:
+    """Which partitions (`p`) the scope admits, of these layers; equality only."""
+    parts = [Sql("p.tenant = ?", (scope.tenant,))]
+    if scope.owner is not None:
+        if scope.include_shared:
+            shared = sorted(layer.value for layer in SHARED_LAYERS)
+            parts.append(Sql(f"(p.owner = ? OR p.layer IN ({_marks(shared)}))", (scope.owner, *shared)))
+        else:
+            parts.append(Sql("p.owner = ?", (scope.owner,)))
+    if scope.namespace is not None:
+        parts.append(Sql("p.namespace = ?", (scope.namespace,)))
+    if layers is not None:
+        names = sorted(layer.value for layer in layers)
+        parts.append(Sql(f"p.layer IN ({_marks(names)})", tuple(names)))
+    return conjunction(parts)
+
+
+def is_plain(filter: MemoryFilter) -> bool:
+    """Whether the filter asks for nothing but live entries, of some layers at most."""
+    return filter == MemoryFilter(now=filter.now, layers=filter.layers)
+
+
+def filter_sql(filter: MemoryFilter, *, has_vector: str) -> Sql:
+    """What the filter asks of a memory (`m`), its layers aside: those are the scope's (`scope_sql`).
+
+    `has_vector` is the SQL that says whether the memory has a vector.
+    """
+    parts = []
+    now = to_micros(filter.now)
+    if filter.expiry is Expiry.LIVE:
+        parts.append(Sql("(m.expires_at IS NULL OR m.expires_at > ?)", (now,)))
+    elif filter.expiry is Expiry.EXPIRED:
+        parts.append(Sql("m.expires_at <= ?", (now,)))
+    parts.extend(_tags_sql(filter))
+    if filter.min_relevance is not None:
+        parts.append(Sql("m.relevance >= ?", (float(filter.min_relevance),)))
+    if filter.min_confidence is not None:
+        parts.append(Sql("m.confidence >= ?", (float(filter.min_confidence),)))
+    if filter.created_before is not None:
+        parts.append(Sql("m.created_at < ?", (to_micros(filter.created_before),)))
+    if filter.updated_before is not None:
+        parts.append(Sql("m.updated_at < ?", (to_micros(filter.updated_before),)))
+    if filter.has_embedding is not None:
+        parts.append(Sql(has_vector if filter.has_embedding else f"NOT {has_vector}"))
+    if filter.where is not None:
+        parts.append(where_sql(filter.where))
+    return conjunction(parts)
+
+
+def where_sql(where: Filter) -> Sql:
+    """The filter as a condition on `m.metadata`, true exactly where `where.matches(metadata)` is.
+
+    Raises:
+        InvalidInput: more than 256 comparisons, or nested deeper than 16 levels.
+    """
+    comparisons, depth = _measure(where)
+    if comparisons > MAX_COMPARISONS:
+        remedy = f"Use at most {MAX_COMPARISONS}; `is_in` takes any number of values."
+        raise InvalidInput("where", f"has {comparisons} comparisons", remedy)
+    if depth > MAX_NESTING:
+        raise InvalidInput("where", f"is nested {depth} levels deep", f"Use at most {MAX_NESTING}.")
+    return _translate(where)
+
+
+def _measure(where: Filter) -> tuple[int, int]:
+    """How many comparisons, and how many levels; counted without recursion, since the depth is a caller's."""
+    comparisons, deepest = 0, 0
+    open_parts: list[tuple[Filter, int]] = [(where, 1)]
+    while open_parts:
+        part, depth = open_parts.pop()
+        deepest = max(deepest, depth)
+        if isinstance(part, Compare):
+            comparisons += 1
+        elif isinstance(part, Not):
+            open_parts.append((part.part, depth + 1))
+        else:
+            open_parts.extend((each, depth + 1) for each in part.parts)
+    return comparisons, deepest
+
+
+def _translate(where: Filter) -> Sql:
+    match where:
+        case And(parts):
+            return _joined(" AND ", [_translate(part) for part in parts]) or Sql(_TRUE)
+        case Or(parts):
+            return _joined(" OR ", [_translate(part) for part in parts]) or Sql(_FALSE)
+        case Not(part):
+            inner = _translate(part)
+            return Sql(f"NOT {inner.text}", inner.parameters)
+        case Compare():
+            return _compare(where)
+
+
+def _joined(word: str, parts: Sequence[Sql]) -> Sql | None:
+    if not parts:
+        return None
+    text = word.join(part.text for part in parts)
+    parameters = tuple(value for part in parts for value in part.parameters)
+    return Sql(f"({text})" if len(parts) > 1 else text, parameters)
+
+
+def _compare(compare: Compare) -> Sql:
+    path = compare.path
+    wants_absence = compare.operator is Operator.EXISTS and not compare.operand
+    if len(path) > MAX_METADATA_DEPTH:  # no metadata that passed `check_entry` goes so deep
+        return Sql(_TRUE if wants_absence else _FALSE)
+    sources = ["json_each(m.metadata) AS j0"]
+    for step in range(1, len(path)):
+        outer = f"j{step - 1}"
+        sources.append(f"json_each(CASE {outer}.type WHEN 'object' THEN {outer}.value ELSE '[]' END) AS j{step}")
+    test = _test(compare.operator, compare.operand, f"j{len(path) - 1}")
+    keys = " AND ".join(f"j{step}.key = ?" for step in range(len(path)))
+    found = f"EXISTS (SELECT 1 FROM {' CROSS JOIN '.join(sources)} WHERE {keys} AND {test.text})"  # noqa: S608 - bound
+    return Sql(f"NOT {found}" if wants_absence else found, (*path, *test.parameters))
+
+
+def _test(operator: Operator, operand: Any, source: str) -> Sql:
+    match operator:
+        case Operator.EXISTS:
+            return Sql(_TRUE)
+        case Operator.EQ:
+            return _same(operand, source)
+        case Operator.NE:
+            return _negated(_same(operand, source))
+        case Operator.IN:
+            return _same_as_any(operand, source)
+        case Operator.NOT_IN:
+            return _negated(_same_as_any(operand, source))
+        case Operator.CONTAINS:
+            return _contains(operand, source)
+        case _:
+            return _of_kind(operand, source, _ORDERS[operator])
+
+
+def _negated(sql: Sql) -> Sql:
+    return Sql(f"NOT {sql.text}", sql.parameters)
+
+
+def _same(operand: Any, source: str) -> Sql:
+    if operand is None or isinstance(operand, bool):
+        return Sql(f"({source}.type = ?)", (json.dumps(operand),))
+    return _of_kind(operand, source, "=")
+
+
+def _of_kind(operand: Any, source: str, comparison: str) -> Sql:
+    """A comparison with a number or a text, false for a value of another kind."""
+    if isinstance(operand, str):
+        return Sql(f"({source}.type = 'text' AND {source}.value {comparison} ?)", (str(operand),))
+    if isinstance(operand, int):
+        mark, bound = "?", int(operand)
+    else:  # as text, so that both sides went through SQLite's own reading of decimals
+        mark, bound = "CAST(? AS REAL)", repr(float(operand))
+    return Sql(f"({source}.type IN ('integer', 'real') AND {source}.value {comparison} {mark})", (bound,))
+
+
+def _same_as_any(operands: Sequence[Any], source: str) -> Sql:
+    names = [json.dumps(each) for each in operands if each is None or isinstance(each, bool)]
+    texts = [each for each in operands if isinstance(each, str)]
+    numbers = [each for each in operands if isinstance(each, int | float) and not isinstance(each, bool)]
+    values = f"{source}.value IN (SELECT value FROM json_each(?))"
+    parts = []
+    if names:
+        parts.append(Sql(f"{source}.type IN (SELECT value FROM json_each(?))", (json_list(names),)))
+    if texts:
+        parts.append(Sql(f"({source}.type = 'text' AND {values})", (json_list(texts),)))
+    if numbers:
+        parts.append(Sql(f"({source}.type IN ('integer', 'real') AND {values})", (json_list(numbers),)))
+    joined = _joined(" OR ", parts) or Sql(_FALSE)
+    return Sql(f"({joined.text})", joined.parameters)
+
+
+def _contains(operand: Any, source: str) -> Sql:
+    same = _same(operand, "element")
+    elements = f"json_each(CASE {source}.type WHEN 'array' THEN {source}.value ELSE '[]' END) AS element"
+    parts = [Sql(f"EXISTS (SELECT 1 FROM {elements} WHERE {same.text})", same.parameters)]  # noqa: S608 - bound
+    if isinstance(operand, str):
+        parts.append(Sql(f"({source}.type = 'text' AND instr({source}.value, ?) > 0)", (str(operand),)))
+    return _joined(" OR ", parts) or Sql(_FALSE)
+
+
+def _tags_sql(filter: MemoryFilter) -> list[Sql]:
+    """A tag that is no clean text stands in no entry, and must not reach SQLite, which would cut it at a NUL."""
+    parts = []
+    if filter.tags:
+        if all(map(_can_be_stored, filter.tags)):
+            missing = (
+                "SELECT 1 FROM json_each(?) AS asked WHERE asked.value NOT IN (SELECT value FROM json_each(m.tags))"
+            )
+            parts.append(Sql(f"NOT EXISTS ({missing})", (json_list(filter.tags),)))
+        else:
+            parts.append(Sql(_FALSE))
+    if filter.tags_any:
+        stored = [tag for tag in filter.tags_any if _can_be_stored(tag)]
+        found = "SELECT 1 FROM json_each(m.tags) WHERE value IN (SELECT value FROM json_each(?))"
+        parts.append(Sql(f"EXISTS ({found})", (json_list(stored),)))
+    return parts
+
+
+def _can_be_stored(tag: object) -> bool:
+    return isinstance(tag, str) and is_clean(tag)
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))

@@ -1,0 +1,348 @@
+"""The adapter: each method of the port as one job for the threads that own the connections."""
+
+from __future__ import annotations
+
+import builtins
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import Any, ClassVar, Final, TypeVar
+
+from lamina.adapters._shared.instants import to_micros
+from lamina.adapters.sqlite import checking, reading, words
+from lamina.adapters.sqlite.connection import MEMORY, Location, connect, create_private, inspect
+from lamina.adapters.sqlite.failures import ADAPTER, translated
+from lamina.adapters.sqlite.migrations import MIGRATIONS, Migration, check_version, migrate, refuse_newer
+from lamina.adapters.sqlite.partitions import expected_dimensions, resolve
+from lamina.adapters.sqlite.rows import pack
+from lamina.adapters.sqlite.tables import Tables
+from lamina.adapters.sqlite.workers import Work, Workers
+from lamina.adapters.sqlite.writing import Writing
+from lamina.domain.filters import MemoryFilter
+from lamina.domain.lexical import query_terms
+from lamina.domain.memory import Layer, MemoryEntry, Vector
+from lamina.domain.scope import Scope
+from lamina.domain.text import check_name, is_clean
+from lamina.domain.validation import check_vector
+from lamina.errors import (
+    AdapterError,
+    AdapterUnavailable,
+    ConfigError,
+    Conflict,
+    EmbeddingDimensionError,
+    InvalidInput,
+    LaminaError,
+    StoreDamaged,
+)
+from lamina.ports.memory_adapter import (
+    Capability,
+    ListOptions,
+    MemoryAdapter,
+    SearchHit,
+    SearchOptions,
+    TermStatistics,
+    Update,
+)
+
+__all__ = ["SqliteAdapter"]
+
+T = TypeVar("T")
+
+MAX_READERS: Final = 64
+MAX_TIMEOUT: Final = 86400
+
+
+class SqliteAdapter(MemoryAdapter):
+    """Memories in one SQLite file, on the standard library alone.
+
+    Args:
+        path: The file, made with its folders if there is none; `:memory:` keeps all in this
+            process's memory, until `close`.
+        table: Prefix of the collection's tables; one file holds several collections.
+        busy_timeout: How long, in seconds, a call waits for another process that is writing.
+        readers: How many threads read beside the one that writes; with 0 that one does both.
+        backup: Whether the file is copied beside itself before a newer Lamina changes its layout.
+
+    Any number of tasks, event loops, threads and processes may use one file at the same time. A
+    process that was forked off must call `initialize` itself.
+    """
+
+    name = ADAPTER
+    capabilities: ClassVar[frozenset[Capability]] = frozenset(
+        {
+            Capability.VECTOR,
+            Capability.TEXT,
+            Capability.FILTER,
+            Capability.COMPARE_AND_SET,
+            Capability.TRANSACTIONS,
+            Capability.HISTORY,
+            Capability.PERSISTENCE,
+        }
+    )
+    _migrations: ClassVar[tuple[Migration, ...]] = MIGRATIONS
+
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        *,
+        table: str = "lamina_memories",
+        busy_timeout: float = 30.0,
+        readers: int = 2,
+        backup: bool = True,
+    ) -> None:
+        if (
+            isinstance(busy_timeout, bool)
+            or not isinstance(busy_timeout, int | float)
+            or not 0 <= busy_timeout <= MAX_TIMEOUT
+        ):
+            raise ConfigError(
+                "busy_timeout", f"must be seconds, not {busy_timeout!r}", "Give a number from 0 to 86400."
+            )
+        if isinstance(readers, bool) or not isinstance(readers, int) or not 0 <= readers <= MAX_READERS:
+            raise ConfigError("readers", f"must be a number of threads, not {readers!r}", f"Give 0 to {MAX_READERS}.")
+        if not str(path):
+            raise ConfigError("path", "is empty", "Give the path of a file, or ':memory:'.")
+        in_memory = str(path) == MEMORY
+        self._location = Location(None if in_memory else Path(path), float(busy_timeout))
+        self._tables = Tables(table)
+        self._readers = 0 if in_memory else readers
+        self._backup = backup
+        self._workers: Workers | None = None
+        self._changing = threading.Lock()
+        if in_memory:  # this one forgets; the class's own declaration stays as it is
+            vars(self)["capabilities"] = type(self).capabilities - {Capability.PERSISTENCE}
+
+    async def initialize(self) -> None:
+        with self._changing:
+            if self._workers is None or not self._workers.are_of_this_process:
+                opened = partial(_open, self._location, self._tables, self._migrations, self._backup)
+                self._workers = Workers(opened, place=str(self._location), readers=self._readers)
+                self._ending = weakref.finalize(self, self._workers.abandon)
+            workers = self._workers
+        try:
+            await workers.alone(lambda _: None)  # the thread opens the file before its first job
+        except LaminaError:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        with self._changing:
+            workers, self._workers = self._workers, None
+        if workers is not None and workers.are_of_this_process:
+            self._ending.detach()
+            await workers.stop()
+
+    async def store(self, scope: Scope, entry: MemoryEntry) -> None:
+        await self._write(lambda writing: writing.store(scope, entry))
+
+    async def store_many(
+        self, scope: Scope, entries: Sequence[MemoryEntry], *, if_new: bool = False
+    ) -> builtins.list[MemoryEntry | None]:
+        def change(writing: Writing) -> builtins.list[MemoryEntry | None]:
+            if if_new:
+                return [writing.store_if_new(scope, entry) for entry in entries]
+            for entry in entries:
+                writing.store(scope, entry)
+            return [None] * len(entries)
+
+        return await self._write(change)
+
+    async def get(self, scope: Scope, id: str) -> MemoryEntry | None:
+        return await self._read(lambda connection: reading.get(connection, self._tables, scope, id))
+
+    async def update(
+        self, scope: Scope, id: str, updates: Mapping[str, Any], *, expected_revision: int | None = None
+    ) -> bool:
+        return await self._write(lambda writing: writing.update(scope, id, updates, expected_revision))
+
+    async def update_many(self, scope: Scope, updates: Sequence[Update]) -> builtins.list[bool]:
+        def change(writing: Writing) -> builtins.list[bool]:
+            return [_was_updated(writing, scope, update) for update in updates]
+
+        return await self._write(change)
+
+    async def delete(self, scope: Scope, id: str) -> bool:
+        return await self._write(lambda writing: writing.delete(scope, id))
+
+    async def delete_many(self, scope: Scope, ids: Sequence[str]) -> builtins.list[bool]:
+        return await self._write(lambda writing: [writing.delete(scope, id) for id in ids])
+
+    async def touch(self, scope: Scope, ids: Sequence[str], now: datetime) -> None:
+        await self._write(lambda writing: writing.touch(scope, ids, now))
+
+    async def drop_embeddings(self, scope: Scope) -> int:
+        return await self._write(lambda writing: writing.drop_embeddings(scope))
+
+    async def list(self, options: ListOptions) -> builtins.list[MemoryEntry]:
+        return await self._read(lambda connection: reading.list_entries(connection, self._tables, options))
+
+    async def count(self, scope: Scope, filter: MemoryFilter) -> int:
+        def work(connection: sqlite3.Connection) -> int:
+            reach = resolve(connection, self._tables, scope, filter.layers)
+            return reading.count(connection, self._tables, reach, filter)
+
+        return await self._read(work)
+
+    async def search_by_vector(self, embedding: Vector, options: SearchOptions) -> builtins.list[SearchHit]:
+        check_vector(embedding)
+        packed = pack(embedding)
+
+        def work(connection: sqlite3.Connection) -> builtins.list[SearchHit]:
+            expected = expected_dimensions(connection, self._tables, options.scope.tenant)
+            if expected is None:
+                return []
+            if expected != len(embedding):
+                raise EmbeddingDimensionError(expected, len(embedding))
+            from lamina.adapters.sqlite.nearest import nearest  # here, because numpy takes long to import
+
+            reach = resolve(connection, self._tables, options.scope, options.filter.layers)
+            return self._hits(connection, nearest(connection, self._tables, packed, reach, options), options)
+
+        return await self._read(work)
+
+    async def search_by_text(self, query: str, options: SearchOptions) -> builtins.list[SearchHit]:
+        terms = query_terms(query)
+        if not terms:
+            return []
+
+        def work(connection: sqlite3.Connection) -> builtins.list[SearchHit]:
+            reach = resolve(connection, self._tables, options.scope, options.filter.layers)
+            return self._hits(connection, words.matching(connection, self._tables, terms, reach, options), options)
+
+        return await self._read(work)
+
+    async def find_duplicate(self, scope: Scope, layer: Layer, digest: str, now: datetime) -> MemoryEntry | None:
+        def work(connection: sqlite3.Connection) -> MemoryEntry | None:
+            reach = resolve(connection, self._tables, scope, frozenset({layer}))
+            key = reading.find_duplicate(connection, self._tables, reach, digest, now)
+            return None if key is None else self._entries(connection, [key], embeddings=True)[key]
+
+        return await self._read(work)
+
+    async def term_statistics(self, scope: Scope, terms: Sequence[str], now: datetime) -> TermStatistics:
+        def work(connection: sqlite3.Connection) -> TermStatistics:
+            reach = resolve(connection, self._tables, scope, None)
+            return words.statistics(connection, self._tables, reach, terms, now)
+
+        return await self._read(work)
+
+    async def history(self, scope: Scope, id: str) -> builtins.list[MemoryEntry]:
+        return await self._read(lambda connection: reading.history(connection, self._tables, scope, id))
+
+    async def load_meta(self, scope: Scope, key: str) -> str | None:
+        query = self._tables.sql("SELECT value FROM {meta} WHERE tenant = ? AND key = ?")
+
+        def work(connection: sqlite3.Connection) -> str | None:
+            row = connection.execute(query, (scope.tenant, key)).fetchone()
+            return row[0] if row else None
+
+        return await self._read(work)
+
+    async def save_meta(self, scope: Scope, key: str, value: str, now: datetime) -> None:
+        check_name("key", key)
+        if not isinstance(value, str) or not value.strip() or not is_clean(value):
+            raise InvalidInput("value", "is no text that can be kept", "Give text that is not blank and holds no NUL.")
+        query = self._tables.sql("INSERT OR REPLACE INTO {meta} (tenant, key, value, saved_at) VALUES (?, ?, ?, ?)")
+        row = (scope.tenant, key, value, to_micros(now))
+        await self._opened().write(lambda connection: connection.execute(query, row).rowcount)
+
+    async def check(self) -> builtins.list[str]:
+        """Look the whole file over; what is wrong, in plain words. Empty if it is sound.
+
+        Reads everything, so it takes about a second for 10,000 memories; others may read and write meanwhile.
+        """
+        workers = self._opened()
+        try:
+            damage = await workers.alone(lambda connection: checking.find_text_damage(connection, self._tables))
+            return damage + await self._read(lambda connection: checking.find_contradictions(connection, self._tables))
+        except StoreDamaged as error:
+            return [error.problem]
+
+    async def scrub(self) -> None:
+        """See to it that nothing that was deleted is left in the file or its log.
+
+        Rows, vectors and free pages are overwritten at once. What may be left are words in the text
+        index, until its parts are merged (before SQLite 3.42), and the log, until it is emptied.
+        Copies that were made of the file, the one before a migration among them, are not touched.
+
+        Raises:
+            AdapterUnavailable: another process reads on, so that the log could not be emptied; try again.
+        """
+        merge = self._tables.sql("INSERT INTO {text} ({text}) VALUES ('optimize')")
+        await self._opened().write(lambda connection: connection.execute(merge).rowcount)
+        await self._opened().alone(partial(_empty_log, self._location))
+
+    def _opened(self) -> Workers:
+        workers = self._workers
+        if workers is None or not workers.are_of_this_process:
+            raise AdapterError(self.name, f"{self._location} is not open", "Call `await adapter.initialize()` first.")
+        return workers
+
+    async def _read(self, work: Work[T]) -> T:
+        return await self._opened().read(work)
+
+    async def _write(self, change: Callable[[Writing], T]) -> T:
+        def work(connection: sqlite3.Connection) -> T:
+            check_version(connection, self._tables, len(self._migrations))
+            writing = Writing(connection, self._tables)
+            outcome = change(writing)
+            writing.flush()
+            return outcome
+
+        return await self._opened().write(work)
+
+    def _hits(
+        self, connection: sqlite3.Connection, ranked: Sequence[tuple[int, float]], options: SearchOptions
+    ) -> builtins.list[SearchHit]:
+        keys = [key for key, _ in ranked]
+        entries = self._entries(connection, keys, embeddings=options.include_embeddings)
+        return [SearchHit(entries[key], similarity) for key, similarity in ranked]
+
+    def _entries(
+        self, connection: sqlite3.Connection, keys: Sequence[int], *, embeddings: bool
+    ) -> dict[int, MemoryEntry]:
+        return reading.entries_by_key(connection, self._tables, keys, embeddings=embeddings)
+
+
+def _was_updated(writing: Writing, scope: Scope, update: Update) -> bool:
+    try:
+        return writing.update(scope, update.id, update.changes, update.expected_revision)
+    except Conflict:
+        return False
+
+
+def _open(  # noqa: PLR0917 - bound once, by `initialize`
+    location: Location, tables: Tables, migrations: tuple[Migration, ...], backup: bool, writes: bool
+) -> sqlite3.Connection:
+    """What a thread does before its first job; the writing one's comes first."""
+    if not writes:
+        return connect(location, writes=False)
+    if location.path is not None:
+        create_private(location.path)
+    inspect(location, lambda connection: refuse_newer(connection, tables, len(migrations)))
+    connection = connect(location, writes=True)
+    try:
+        with translated(str(location)):
+            migrate(location, tables, connection, migrations=migrations, backup=backup)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _empty_log(location: Location, connection: sqlite3.Connection) -> None:
+    deadline = time.monotonic() + location.busy_timeout
+    while True:
+        (is_busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if not is_busy:
+            return
+        if time.monotonic() >= deadline:
+            remedy = "Try again when no other process reads for a moment."
+            raise AdapterUnavailable(ADAPTER, f"the log of {location} is still read by another process", remedy)
+        time.sleep(0.01)

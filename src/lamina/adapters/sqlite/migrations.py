@@ -1,0 +1,250 @@
+"""What the file holds, version by version: numbered steps, forward only.
+
+`docs/file-format.md` tells why each table is as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from lamina.adapters.sqlite.connection import Location, connect, create_private
+from lamina.adapters.sqlite.failures import ADAPTER, translated
+from lamina.adapters.sqlite.tables import Tables
+from lamina.domain.lexical import ANALYZER_VERSION, index_terms
+from lamina.errors import ConfigError, StoreDamaged
+
+__all__ = ["MIGRATIONS", "Migration", "check_version", "migrate", "refuse_newer"]
+
+Migration: TypeAlias = Callable[[sqlite3.Connection, Tables], None]
+
+_SECURE_FTS: Final = (3, 42, 0)
+_SECURE_FTS_FORMAT: Final = 5
+_UPGRADE: Final = "Use the newest Lamina with this file; it was not changed."
+
+_VERSIONS: Final = """
+CREATE TABLE IF NOT EXISTS schema_version (
+    component TEXT PRIMARY KEY,
+    version INTEGER NOT NULL
+) STRICT, WITHOUT ROWID
+"""
+_TABLES: Final = (
+    """
+CREATE TABLE {partitions} (
+    id INTEGER PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    layer TEXT NOT NULL,
+    last INTEGER NOT NULL DEFAULT 0 CHECK (last < 4294967296),
+    vectors INTEGER NOT NULL DEFAULT 0 CHECK (vectors >= 0),
+    dimensions INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (tenant, owner, namespace, layer)
+) STRICT
+""",
+    "CREATE INDEX {partitions}_with_vectors ON {partitions} (tenant) WHERE vectors > 0",
+    """
+CREATE TABLE {memories} (
+    key INTEGER PRIMARY KEY,
+    partition INTEGER NOT NULL REFERENCES {partitions} (id),
+    seq INTEGER NOT NULL,
+    tenant TEXT NOT NULL,
+    id TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    expires_at INTEGER,
+    last_accessed_at INTEGER,
+    occurred_at INTEGER,
+    valid_until INTEGER,
+    access_count INTEGER NOT NULL,
+    relevance REAL NOT NULL,
+    base_relevance REAL NOT NULL,
+    confidence REAL NOT NULL,
+    ttl REAL,
+    trust TEXT NOT NULL,
+    source TEXT,
+    superseded_by TEXT,
+    tags TEXT NOT NULL,
+    derived_from TEXT NOT NULL,
+    metadata TEXT NOT NULL,
+    content TEXT NOT NULL,
+    UNIQUE (tenant, id),
+    CHECK (partition = key >> 32)
+) STRICT
+""",
+    "CREATE UNIQUE INDEX {memories}_by_seq ON {memories} (partition, seq)",
+    "CREATE UNIQUE INDEX {memories}_by_tenant_seq ON {memories} (tenant, seq)",
+    "CREATE INDEX {memories}_by_digest ON {memories} (partition, digest)",
+    "CREATE INDEX {memories}_by_expiry ON {memories} (partition, expires_at) WHERE expires_at IS NOT NULL",
+    """
+CREATE TABLE {vectors} (
+    key INTEGER PRIMARY KEY REFERENCES {memories} (key),
+    block INTEGER,
+    slot INTEGER,
+    data BLOB NOT NULL
+) STRICT
+""",
+    "CREATE INDEX {vectors}_loose ON {vectors} (key) WHERE block IS NULL",
+    """
+CREATE TABLE {blocks} (
+    key INTEGER PRIMARY KEY,
+    live INTEGER NOT NULL,
+    data BLOB NOT NULL
+) STRICT
+""",
+    """
+CREATE TABLE {history} (
+    seq INTEGER NOT NULL,
+    revision INTEGER NOT NULL,
+    entry TEXT NOT NULL,
+    PRIMARY KEY (seq, revision)
+) STRICT
+""",
+    """
+CREATE TABLE {meta} (
+    tenant TEXT NOT NULL,
+    key TEXT NOT NULL,
+    value TEXT NOT NULL,
+    saved_at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, key)
+) STRICT, WITHOUT ROWID
+""",
+    """
+CREATE TABLE {counters} (
+    name TEXT PRIMARY KEY,
+    value INTEGER NOT NULL
+) STRICT, WITHOUT ROWID
+""",
+    "INSERT INTO {counters} (name, value) VALUES ('seq', 0), ('analyzer', 0)",
+)
+
+
+def _create_tables(connection: sqlite3.Connection, tables: Tables) -> None:
+    names = list(tables.names.values())
+    marks = ", ".join("?" * len(names))
+    query = f"SELECT name FROM sqlite_master WHERE name IN ({marks})"  # noqa: S608 - only question marks
+    taken = connection.execute(query, names).fetchone()
+    if taken:
+        raise ConfigError("table", f"the file has a table {taken[0]} for something else", "Choose another name.")
+    for statement in _TABLES:
+        connection.execute(tables.sql(statement))
+    _create_text_index(connection, tables)
+
+
+MIGRATIONS: Final[tuple[Migration, ...]] = (_create_tables,)
+"""Step n makes version n out of version n - 1. A step that was released is never changed."""
+
+
+def migrate(
+    location: Location, tables: Tables, connection: sqlite3.Connection, *, migrations: Sequence[Migration], backup: bool
+) -> None:
+    """Bring the collection to the newest version, each step in a transaction that decides anew what is to do.
+
+    Before the first step that changes an existing collection, the file is copied beside itself,
+    unless `backup` is off.
+
+    Raises:
+        StoreDamaged: the collection was written by a newer Lamina; nothing was changed.
+    """
+    target = len(migrations)
+    is_saved = not backup
+    while True:
+        version = _version(connection, tables)
+        refuse_newer(connection, tables, target)
+        if version == target and _analyzer(connection, tables) == ANALYZER_VERSION:
+            return
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if _version(connection, tables) != version:  # another process was faster
+                continue
+            if version and not is_saved:
+                _save_copy(location, tables, version)
+                is_saved = True
+            if version < target:
+                connection.execute(_VERSIONS)
+                migrations[version](connection, tables)
+                connection.execute("INSERT OR REPLACE INTO schema_version VALUES (?, ?)", (tables.prefix, version + 1))
+            elif _analyzer(connection, tables) != ANALYZER_VERSION:
+                _rebuild_text_index(connection, tables)
+            connection.execute("COMMIT")
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+
+
+def refuse_newer(connection: sqlite3.Connection, tables: Tables, target: int) -> None:
+    """Raise if this code is too old for the collection, or its SQLite for the text index."""
+    version = _version(connection, tables)
+    if version > target:
+        raise StoreDamaged(ADAPTER, f"{tables.prefix} has version {version}, this Lamina knows {target}", _UPGRADE)
+    if version and sqlite3.sqlite_version_info < _SECURE_FTS:
+        query = tables.sql("SELECT v FROM {text}_config WHERE k = 'version'")
+        (text_format,) = connection.execute(query).fetchone()
+        if text_format >= _SECURE_FTS_FORMAT:
+            remedy = "Use a Python with SQLite 3.42 or newer."
+            raise StoreDamaged(ADAPTER, "the text index was written by a newer SQLite", remedy)
+
+
+def check_version(connection: sqlite3.Connection, tables: Tables, target: int) -> None:
+    """Raise if another process has migrated the collection since it was opened here: old code must not write."""
+    version = _version(connection, tables)
+    if version != target:
+        raise StoreDamaged(ADAPTER, f"{tables.prefix} has version {version} now, this Lamina knows {target}", _UPGRADE)
+
+
+def _version(connection: sqlite3.Connection, tables: Tables) -> int:
+    try:
+        query = "SELECT version FROM schema_version WHERE component = ?"
+        row = connection.execute(query, (tables.prefix,)).fetchone()
+    except sqlite3.OperationalError as error:
+        if "no such table" in str(error):
+            return 0
+        raise
+    return row[0] if row else 0
+
+
+def _analyzer(connection: sqlite3.Connection, tables: Tables) -> int:
+    (version,) = connection.execute(tables.sql("SELECT value FROM {counters} WHERE name = 'analyzer'")).fetchone()
+    return int(version)
+
+
+def _create_text_index(connection: sqlite3.Connection, tables: Tables) -> None:
+    # The terms are made by `lamina.domain.lexical`; `ascii` splits them where they are joined, at the spaces.
+    connection.execute(tables.sql("CREATE VIRTUAL TABLE {text} USING fts5 (terms, tokenize = 'ascii')"))
+    if sqlite3.sqlite_version_info >= _SECURE_FTS:
+        connection.execute(tables.sql("INSERT INTO {text} ({text}, rank) VALUES ('secure-delete', 1)"))
+    connection.execute(tables.sql("UPDATE {counters} SET value = ? WHERE name = 'analyzer'"), (ANALYZER_VERSION,))
+
+
+def _rebuild_text_index(connection: sqlite3.Connection, tables: Tables) -> None:
+    """Index all contents anew, because this version of the analyzer gives other terms."""
+    connection.execute(tables.sql("DROP TABLE {text}"))
+    _create_text_index(connection, tables)
+    contents = connection.execute(tables.sql("SELECT key, content FROM {memories} ORDER BY key"))
+    connection.executemany(
+        tables.sql("INSERT INTO {text} (rowid, terms) VALUES (?, ?)"),
+        ((key, " ".join(index_terms(content))) for key, content in contents),
+    )
+
+
+def _save_copy(location: Location, tables: Tables, version: int) -> None:
+    """Copy the file as it is, whole or not at all, while the caller's lock keeps others from writing."""
+    if location.path is None:
+        return
+    copy = Path(f"{location.path}.{tables.prefix}-v{version}.backup")
+    unfinished = Path(f"{copy}.part")
+    unfinished.unlink(missing_ok=True)
+    create_private(unfinished)
+    with (
+        translated(str(copy)),
+        closing(connect(location, writes=False)) as source,
+        closing(sqlite3.connect(unfinished)) as target,
+    ):
+        source.backup(target)
+    os.replace(unfinished, copy)

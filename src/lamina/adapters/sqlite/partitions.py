@@ -1,0 +1,63 @@
+"""Partitions: the (tenant, owner, namespace, layer) to which a memory belongs, as a small number.
+
+A memory's key is its partition's number and a count in it: `partition << 32 | n`. So whatever is
+keyed by it, rows, vectors and texts alike, lies together for one partition, and a scope is a few
+ranges of keys.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from typing import Final
+
+from lamina.adapters._shared.where_sql import Sql, scope_sql
+from lamina.adapters.sqlite.tables import Tables
+from lamina.domain.memory import Layer
+from lamina.domain.scope import Scope
+
+__all__ = ["IN_PARTITION", "LAST", "Reach", "expected_dimensions", "partition_of", "resolve"]
+
+LAST: Final = 0xFFFFFFFF
+"""The greatest count in a partition."""
+
+FEW: Final = 16
+"""Up to so many partitions are read one range after the other; more are joined."""
+
+IN_PARTITION: Final = "BETWEEN (p.id << 32) AND ((p.id << 32) | 4294967295)"
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The partitions that a scope admits: as a condition on `p`, and as numbers if they are few."""
+
+    condition: Sql
+    few: tuple[int, ...] | None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing can be in there."""
+        return self.few == ()
+
+
+def partition_of(key: int) -> int:
+    """The partition in whose range the key lies."""
+    return key >> 32
+
+
+def resolve(connection: sqlite3.Connection, tables: Tables, scope: Scope, layers: frozenset[Layer] | None) -> Reach:
+    """The partitions that the scope admits, of these layers or of all."""
+    condition = scope_sql(scope, layers)
+    query = tables.sql("SELECT p.id FROM {partitions} AS p WHERE {condition} LIMIT ?", condition=condition.text)
+    ids = tuple(id for (id,) in connection.execute(query, (*condition.parameters, FEW + 1)))
+    if len(ids) > FEW:
+        return Reach(condition, None)
+    marks = ", ".join("?" * len(ids))
+    return Reach(Sql(f"p.id IN ({marks})", ids), ids)
+
+
+def expected_dimensions(connection: sqlite3.Connection, tables: Tables, tenant: str) -> int | None:
+    """How long the tenant's vectors are, or None if it has none."""
+    query = tables.sql("SELECT dimensions FROM {partitions} WHERE tenant = ? AND vectors > 0 LIMIT 1")
+    row = connection.execute(query, (tenant,)).fetchone()
+    return row[0] if row else None

@@ -1,0 +1,159 @@
+"""Rows of the file as memory entries, and back."""
+
+from __future__ import annotations
+
+import json
+import sys
+from array import array
+from collections.abc import Sequence
+from datetime import datetime
+from math import isfinite
+from typing import Any, Final
+
+from lamina.adapters._shared.instants import from_micros, to_micros
+from lamina.adapters.sqlite.failures import ADAPTER, RESTORE
+from lamina.domain.filters import INT64
+from lamina.domain.memory import Layer, MemoryEntry, Trust, Vector
+from lamina.errors import InvalidInput, StoreDamaged
+
+__all__ = ["STORED", "check_count", "entry_of", "pack", "selected", "unpack", "values_of", "version_of", "written"]
+
+STORED: Final = tuple(
+    (
+        "seq tenant id revision digest created_at updated_at expires_at last_accessed_at occurred_at valid_until "
+        "access_count relevance base_relevance confidence ttl trust source superseded_by tags derived_from metadata "
+        "content"
+    ).split()
+)
+"""The columns that hold an entry, beside `key` and `partition`, in the order of `values_of`."""
+
+_PLAIN: Final = (
+    "seq tenant id revision access_count relevance base_relevance confidence ttl source superseded_by content".split()
+)
+_INSTANTS: Final = "created_at updated_at expires_at last_accessed_at occurred_at valid_until".split()
+_JSON: Final = "tags derived_from metadata".split()
+_READ: Final = (*_PLAIN, *_INSTANTS, *_JSON, "trust")
+_PLACE: Final = ("owner", "namespace", "layer")
+
+
+def selected() -> str:
+    """What `entry_of` reads: of a memory `m` in the partition `p`."""
+    return ", ".join([*(f"m.{name}" for name in _READ), *(f"p.{name}" for name in _PLACE)])
+
+
+def entry_of(row: Sequence[Any], embedding: bytes | None = None) -> MemoryEntry:
+    """The entry in a row of `selected()`; what follows in the row is passed over.
+
+    Raises:
+        StoreDamaged: the row does not hold what was written.
+    """
+    try:
+        return _entry(row, embedding)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise StoreDamaged(ADAPTER, f"the row of the memory {row[2]!r} cannot be read", RESTORE) from error
+
+
+def values_of(entry: MemoryEntry) -> tuple[Any, ...]:
+    """The entry as values for `STORED`."""
+    fields = written(entry)
+    fields["digest"] = bytes.fromhex(entry.digest)
+    return tuple(fields[name] for name in STORED)
+
+
+def written(entry: MemoryEntry) -> dict[str, Any]:
+    """The entry's fields as SQLite and JSON take them, without its embedding."""
+    fields: dict[str, Any] = {name: getattr(entry, name) for name in _PLAIN}
+    for name in _INSTANTS:
+        fields[name] = _micros(getattr(entry, name))
+    for name in _JSON:
+        fields[name] = json.dumps(getattr(entry, name), ensure_ascii=False)
+    return fields | {
+        "trust": entry.trust.value,
+        "owner": entry.owner,
+        "namespace": entry.namespace,
+        "layer": entry.layer.value,
+    }
+
+
+def version_of(text: str) -> MemoryEntry:
+    """A former version of an entry, from the JSON of what `written` gave."""
+    try:
+        fields = json.loads(text)
+        return _entry([fields[name] for name in (*_READ, *_PLACE)], None)
+    except (ValueError, TypeError, KeyError, OverflowError) as error:
+        raise StoreDamaged(ADAPTER, "a former version in the history cannot be read", RESTORE) from error
+
+
+def pack(vector: Vector) -> bytes:
+    """The vector as 32-bit floats, little-endian.
+
+    Raises:
+        InvalidInput: a number is too great for 32 bits.
+    """
+    if not (isinstance(vector, array) and vector.typecode == "f"):
+        vector = array("f", vector)
+        if not all(map(isfinite, vector)):
+            raise InvalidInput("embedding", "holds a number too great for 32 bits", "Scale it down.")
+    if sys.byteorder == "big":
+        vector = vector[:]
+        vector.byteswap()
+    return vector.tobytes()
+
+
+def unpack(data: bytes) -> array[float]:
+    """The vector that was packed."""
+    vector = array("f")
+    vector.frombytes(data)
+    if sys.byteorder == "big":
+        vector.byteswap()
+    return vector
+
+
+def check_count(name: str, value: object) -> int:
+    """A whole number that SQLite can hold, from 0 on."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0 or value not in INT64:
+        raise InvalidInput(name, f"must be a whole number from 0 on, not {value!r}", "Give such a number of 64 bits.")
+    return int(value)
+
+
+def _entry(row: Sequence[Any], embedding: bytes | None) -> MemoryEntry:
+    seq, tenant, id, revision, access_count, relevance, base_relevance, confidence, ttl = row[:9]
+    source, superseded_by, content, *instants = row[9:18]
+    tags, derived_from, metadata, trust, owner, namespace, layer = row[18:25]
+    created, updated, expires, accessed, occurred, valid = (
+        None if micros is None else from_micros(micros) for micros in instants
+    )
+    if created is None or updated is None:
+        raise ValueError("no time of creation")
+    return MemoryEntry(
+        id=id,
+        content=content,
+        created_at=created,
+        updated_at=updated,
+        layer=Layer(layer),
+        tenant=tenant,
+        owner=owner,
+        namespace=namespace,
+        tags=[] if tags == "[]" else json.loads(tags),
+        metadata={} if metadata == "{}" else json.loads(metadata),
+        relevance=relevance,
+        base_relevance=base_relevance,
+        confidence=confidence,
+        ttl=ttl,
+        expires_at=expires,
+        embedding=None if embedding is None else unpack(embedding),
+        last_accessed_at=accessed,
+        access_count=access_count,
+        seq=seq,
+        revision=revision,
+        occurred_at=occurred,
+        valid_until=valid,
+        superseded_by=superseded_by,
+        source=source,
+        trust=Trust(trust),
+        derived_from=[] if derived_from == "[]" else json.loads(derived_from),
+    )
+
+
+def _micros(instant: datetime | None) -> int | None:
+    return None if instant is None else to_micros(instant)

@@ -1,0 +1,220 @@
+"""The threads that own the connections: one that writes, some that read.
+
+A caller on any event loop hands over one job per call and awaits its outcome; nothing here is bound
+to a loop. A job that writes is one transaction that happens whole or not at all, also if its caller
+is gone. Writing jobs that wait together share one transaction, and so one sync to disk, with a
+savepoint each: one's failure undoes only its own, and all are answered after the commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Any, Final, TypeAlias, TypeVar
+
+from lamina.adapters.sqlite.failures import translated
+
+__all__ = ["Work", "Workers"]
+
+T = TypeVar("T")
+
+_Outcome: TypeAlias = tuple[Any, BaseException | None]
+
+Work = Callable[[sqlite3.Connection], T]
+"""What a job does with the connection of the thread that runs it, inside a transaction."""
+
+GROUP: Final = 64
+"""Most writing jobs in one transaction: bounds what the first of them waits for the others."""
+
+
+@dataclass(slots=True)
+class _Job:
+    work: Work[Any]
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[Any]
+    kind: str
+    """`read`, `write`, or `alone`: in no transaction."""
+
+    def answer(self, outcome: Any, error: BaseException | None) -> None:
+        with suppress(RuntimeError):  # the caller's loop is closed, so nobody waits
+            self.loop.call_soon_threadsafe(_settle, self.future, outcome, error)
+
+
+def _settle(future: asyncio.Future[Any], outcome: Any, error: BaseException | None) -> None:
+    if future.done():  # cancelled
+        return
+    if error is None:
+        future.set_result(outcome)
+    else:
+        future.set_exception(error)
+
+
+class Workers:
+    """The writing thread and `readers` reading ones; without any, the writing thread does both.
+
+    `connect` is called in a thread before its first job, and again before the next if it raised.
+    """
+
+    def __init__(self, connect: Callable[[bool], sqlite3.Connection], *, place: str, readers: int) -> None:
+        self._connect = connect
+        self._place = place
+        self._writing: SimpleQueue[_Job | None] = SimpleQueue()
+        self._reading: SimpleQueue[_Job | None] = SimpleQueue() if readers else self._writing
+        self._process = os.getpid()
+        self._writer = self._start("writer", self._writing, writes=True)
+        self._readers = [self._start(f"reader-{n}", self._reading, writes=False) for n in range(readers)]
+
+    @property
+    def are_of_this_process(self) -> bool:
+        """False in a forked child, where the threads do not exist."""
+        return self._process == os.getpid()
+
+    async def read(self, work: Work[T]) -> T:
+        """Run it in a transaction that sees one state of the file and changes nothing."""
+        return await self._submit(self._reading, work, "read")
+
+    async def write(self, work: Work[T]) -> T:
+        """Run it in a transaction, and come back when that is on disk."""
+        return await self._submit(self._writing, work, "write")
+
+    async def alone(self, work: Work[T]) -> T:
+        """Run it on the writing connection, outside any transaction."""
+        return await self._submit(self._writing, work, "alone")
+
+    async def stop(self) -> None:
+        """Let the threads finish what they were given and close their connections, the writing one last."""
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, self._stop)
+
+    def _stop(self) -> None:
+        for _ in self._readers:
+            self._reading.put(None)
+        for thread in self._readers:
+            thread.join()
+        self._writing.put(None)
+        self._writer.join()
+
+    def abandon(self) -> None:
+        """Tell the threads to end, without waiting for them."""
+        for _ in self._readers:
+            self._reading.put(None)
+        self._writing.put(None)
+
+    async def _submit(self, queue: SimpleQueue[_Job | None], work: Work[T], kind: str) -> T:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        queue.put(_Job(work, loop, future, kind))
+        return await future
+
+    def _start(self, name: str, queue: SimpleQueue[_Job | None], *, writes: bool) -> threading.Thread:
+        thread = _Worker(self._connect, queue, self._place, writes=writes)
+        started = threading.Thread(target=thread.run, name=f"lamina-sqlite-{name}", daemon=True)
+        started.start()
+        return started
+
+
+class _Worker:
+    """What one thread does. It does not know `Workers`, so that an abandoned one can be collected."""
+
+    def __init__(
+        self,
+        connect: Callable[[bool], sqlite3.Connection],
+        queue: SimpleQueue[_Job | None],
+        place: str,
+        *,
+        writes: bool,
+    ) -> None:
+        self._connect = connect
+        self._queue = queue
+        self._place = place
+        self._writes = writes
+        self._connection: sqlite3.Connection | None = None
+
+    def run(self) -> None:
+        job = self._queue.get()
+        while job is not None:
+            job = self._serve(job)
+        if self._connection is not None:
+            self._connection.close()
+
+    def _serve(self, job: _Job) -> _Job | None:
+        """Do the job, perhaps with others that wait behind it, and return the next one."""
+        group, following = self._gather(job)
+        try:
+            connection = self._opened()
+            if job.kind == "write":
+                outcomes = self._write(connection, group)
+            else:
+                outcomes = [(self._read(connection, job) if job.kind == "read" else self._alone(connection, job), None)]
+        except Exception as error:  # noqa: BLE001 - the edge of a thread: whatever it is goes to the caller
+            outcomes = [(None, error)] * len(group)
+        for each, (outcome, error) in zip(group, outcomes, strict=True):
+            each.answer(outcome, error)
+        return following[0] if following else self._queue.get()
+
+    def _gather(self, first: _Job) -> tuple[list[_Job], list[_Job | None]]:
+        """The job with the writing ones that wait behind it, and what was taken from the queue after them."""
+        group = [first]
+        with suppress(Empty):
+            while first.kind == "write" and len(group) < GROUP:
+                job = self._queue.get_nowait()
+                if job is None or job.kind != "write":
+                    return group, [job]
+                group.append(job)
+        return group, []
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = self._connect(self._writes)
+        return self._connection
+
+    def _alone(self, connection: sqlite3.Connection, job: _Job) -> Any:
+        with translated(self._place):
+            return job.work(connection)
+
+    def _read(self, connection: sqlite3.Connection, job: _Job) -> Any:
+        if job.future.cancelled():
+            return None
+        with translated(self._place), _ending(connection):
+            connection.execute("BEGIN")
+            return job.work(connection)
+
+    def _write(self, connection: sqlite3.Connection, group: list[_Job]) -> list[_Outcome]:
+        with translated(self._place), _ending(connection):
+            connection.execute("BEGIN IMMEDIATE")
+            outcomes = [self._attempt(connection, job) for job in group]
+            connection.execute("COMMIT")
+        return outcomes
+
+    def _attempt(self, connection: sqlite3.Connection, job: _Job) -> _Outcome:
+        """Do one job of a group; its failure undoes its own changes and leaves the others'."""
+        if job.future.cancelled():
+            return None, None
+        connection.execute("SAVEPOINT job")
+        try:
+            with translated(self._place):
+                outcome = job.work(connection)
+        except Exception as error:
+            if not connection.in_transaction:  # SQLite itself gave up all of it, as on a full disk
+                raise
+            connection.execute("ROLLBACK TO job")
+            connection.execute("RELEASE job")
+            return None, error
+        connection.execute("RELEASE job")
+        return outcome, None
+
+
+@contextmanager
+def _ending(connection: sqlite3.Connection) -> Iterator[None]:
+    """See to it that no transaction stays open, whatever happened inside."""
+    try:
+        yield
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")

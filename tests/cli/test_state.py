@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lamina import __version__
+
+Lamina = Callable[..., Any]
+
+
+def test_stats_count(lamina: Lamina) -> None:
+    lamina("remember", "one", "-l", "session")
+    lamina("remember", "two")
+    document = lamina("stats", "--json").document
+    assert (document["memories"], document["by_layer"]["session"], document["adapter"]) == (2, 1, "sqlite")
+    assert "memories" in lamina("stats").out
+
+
+def test_decay_is_one_cycle(lamina: Lamina) -> None:
+    lamina("remember", "fades", "--id", "f", "--relevance", "0.8")
+    assert lamina("decay", "--json").document == {"scanned": 0, "decayed": 0, "floored": 0}
+    report = lamina("decay", "--older-than", "0s", "--factor", "0.5", "--min-relevance", "0.3", "--json").document
+    assert report == {"scanned": 1, "decayed": 1, "floored": 0}
+    assert lamina("get", "f", "--json").document["relevance"] == pytest.approx(0.4)
+    assert lamina("decay", "--older-than", "soon").code == 2
+    assert lamina("decay", "--factor", "2").code == 2
+
+
+def test_reembedding_without_an_embedder_is_refused(lamina: Lamina) -> None:
+    run = lamina("reembed")
+    assert (run.code, "embedding" in run.err) == (1, True)
+
+
+def test_doctor_finds_a_fresh_place_well_and_makes_nothing(lamina: Lamina, tmp_path: Path) -> None:
+    run = lamina("doctor")
+    assert (run.code, "All is well." in run.out) == (0, True)
+    assert not (tmp_path / "data").exists()
+
+
+def test_doctor_tells_versions_embedder_and_place(lamina: Lamina, tmp_path: Path) -> None:
+    lamina("remember", "a note")
+    document = lamina("doctor", "--json").document
+    assert document["lamina"] == __version__
+    assert document["problems"] == []
+    assert document["embedding"] == "none, as said by the environment variable LAMINA_EMBEDDER"
+    assert document["database"] == str(tmp_path / "data" / "lamina.db")
+    assert "builtin" in lamina("doctor", "--json", env={"LAMINA_EMBEDDER": ""}).document["embedding"]
+
+
+def test_doctor_fails_on_wrong_settings(lamina: Lamina) -> None:
+    run = lamina("doctor", env={"LAMINA_TENNANT": "x"})
+    assert (run.code, "LAMINA_TENNANT" in run.out, "Something is wrong." in run.out) == (1, True, True)
+
+
+def test_doctor_fails_on_a_damaged_database(lamina: Lamina, tmp_path: Path) -> None:
+    lamina("remember", "a note")
+    database = tmp_path / "data" / "lamina.db"
+    for extra in database.parent.glob("lamina.db-*"):
+        extra.unlink()
+    database.write_bytes(b"this is no database at all" * 400)
+    run = lamina("doctor")
+    assert (run.code, "Problem:" in run.out) == (1, True)
+
+
+def test_config_show_tells_values_and_where_they_come_from(lamina: Lamina, folder: Path) -> None:
+    (folder / "lamina.toml").write_text(
+        '[memory]\ndefault_namespace = "notes"\n[memory.embedding]\nprovider = "openai"\n'
+        'api_key = "sk-abcdefghijklmnopqrstuvwxyz"\n',
+        encoding="utf-8",
+    )
+    env = {"LAMINA_EMBEDDER": ""}
+    shown = lamina("config", "show", "--json", "--tenant", "acme", env=env).document
+    assert shown["memory.tenant"] == {"value": "acme", "origin": "the command line"}
+    assert shown["memory.default_namespace"]["origin"].endswith("lamina.toml")
+    assert shown["memory.embedding.api_key"]["value"] == "sk-a…wxyz"
+    assert shown["memory.table"]["origin"] == "the default"
+    assert "abcdefghijkl" not in lamina("config", "show", env=env).out
+
+
+def test_config_path_tells_the_files(lamina: Lamina, folder: Path, tmp_path: Path) -> None:
+    (folder / "lamina.toml").write_text('data_dir = "here"\n', encoding="utf-8")
+    document = lamina("config", "path", "--json", env={"LAMINA_DATA_DIR": ""}).document
+    assert document["project_file"] == str(folder / "lamina.toml")
+    assert document["database"] == str(folder / "here" / "lamina.db")
+    assert document["user_file_exists"] is False
+    assert lamina("config", "path", "--data-dir", str(tmp_path / "x"), "--json").document["database"] == str(
+        tmp_path / "x" / "lamina.db"
+    )
+
+
+def test_a_data_folder_of_the_command_line_hides_every_place_below(lamina: Lamina, folder: Path) -> None:
+    (folder / "lamina.toml").write_text('[memory]\nurl = "postgres://p.example/x"\n', encoding="utf-8")
+    assert lamina("remember", "here", "--data-dir", "mine").code == 0
+    assert (folder / "mine" / "lamina.db").exists()
+
+
+def test_a_broken_settings_file_is_told_by_name_in_one_line(lamina: Lamina, folder: Path) -> None:
+    (folder / "lamina.toml").write_text("[memory\n", encoding="utf-8")
+    run = lamina("list")
+    assert (run.code, run.err.count("\n"), "lamina.toml" in run.err) == (1, 1, True)
+
+
+def test_the_version_is_told_both_ways(lamina: Lamina) -> None:
+    assert lamina("--version").out == f"{__version__}\n"
+    assert lamina("version", "--json").document["lamina"] == __version__
+    assert lamina("version").out.startswith(f"lamina {__version__} (Python ")
+
+
+def test_an_evaluation_measures_recall_on_a_labelled_set(lamina: Lamina, folder: Path) -> None:
+    (folder / "set").mkdir()
+    for name, text in {
+        "corpus.jsonl": '{"id": "d1", "text": "the harbour lamp is green", "meta": {"group": "g"}}\n'
+        '{"id": "d2", "text": "trains leave at noon", "meta": {"group": "g"}}\n',
+        "queries.jsonl": '{"id": "q1", "text": "harbour lamp", "meta": {"group": "g", "category": "one"}}\n',
+        "qrels.tsv": "query-id\tcorpus-id\tscore\nq1\td1\t1\n",
+    }.items():
+        (folder / "set" / name).write_text(text, encoding="utf-8")
+    report = lamina("eval", "locomo", "set", "--mode", "text", "--json").document
+    assert report["documents"] == 2
+    assert report["figures"][0]["recall"]["5"] == 1.0
+    assert "recall@5" in lamina("eval", "locomo", "set", "--mode", "text").out
+    assert lamina("eval", "locomo", "none").code == 2

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Lamina = Callable[..., Any]
+
+
+def test_export_and_import_carry_memories_over_exactly(lamina: Lamina, folder: Path) -> None:
+    lamina("remember", "for a week", "--ttl", "7d", "-u", "mira", "-n", "plans", "--meta", "a.b=[1,2]")
+    lamina("recall", "week")
+    assert lamina("export", "all.ndjson", "--json").document == {"exported": 1, "file": "all.ndjson"}
+    first = (folder / "all.ndjson").read_bytes()
+    assert lamina("import", "all.ndjson", "--db", "copy.db").code == 0
+    lamina("export", "again.ndjson", "--db", "copy.db")
+    assert (folder / "again.ndjson").read_bytes() == first
+
+
+def test_importing_twice_changes_nothing(lamina: Lamina) -> None:
+    lamina("remember", "a note")
+    exported = lamina("export").out
+    report = lamina("import", "--json", stdin=exported).document
+    assert (report["written"], report["skipped"]) == (0, 1)
+    assert lamina("export").out == exported
+
+
+def test_an_export_is_for_its_owner_s_eyes_only(lamina: Lamina, folder: Path) -> None:
+    lamina("remember", "a note")
+    lamina("export", "all.ndjson")
+    if os.name == "posix":
+        assert (folder / "all.ndjson").stat().st_mode & 0o777 == 0o600
+
+
+def test_an_export_that_fails_leaves_the_former_file(lamina: Lamina, folder: Path) -> None:
+    (folder / "all.ndjson").write_text("the former one", encoding="utf-8")
+    assert lamina("export", "all.ndjson", "-n", " ").code == 2
+    assert (folder / "all.ndjson").read_text(encoding="utf-8") == "the former one"
+    assert [path.name for path in folder.iterdir()] == ["all.ndjson"]
+
+
+def test_export_keeps_to_the_scope(lamina: Lamina) -> None:
+    lamina("remember", "mira's", "-u", "mira")
+    lamina("remember", "tomas's", "-u", "tomas", "-l", "session")
+    assert [line["owner"] for line in lamina("export", "-u", "mira").lines] == ["mira"]
+    assert [line["owner"] for line in lamina("export", "-l", "session").lines] == ["tomas"]
+
+
+def test_a_file_with_bad_lines_is_not_imported_and_every_bad_line_is_told(lamina: Lamina, folder: Path) -> None:
+    (folder / "bad.ndjson").write_text('{"text": "good"}\n{"tex\n\n7\n', encoding="utf-8")
+    run = lamina("import", "bad.ndjson")
+    assert run.code == 1
+    assert "line 2" in run.err
+    assert "line 4" in run.err
+    assert run.err.count("\n") == 1
+    assert lamina("list", "--json").document["total"] == 0
+    skipped = lamina("import", "bad.ndjson", "--skip-bad-lines")
+    assert (skipped.code, "line 2 was skipped" in skipped.err) == (0, True)
+    assert lamina("list", "--json").document["total"] == 1
+
+
+def test_bytes_that_are_no_utf_8_are_a_bad_line_of_stdin(lamina: Lamina) -> None:
+    run = lamina("import", stdin=b'{"text": "good"}\n{"text": "\xff"}\n')
+    assert (run.code, "line 2" in run.err, "1 memories were written before" in run.err) == (1, True, True)
+
+
+def test_lines_of_other_tools_are_taken(lamina: Lamina) -> None:
+    line = json.dumps({"id": "m1", "memory": "likes tea", "user_id": "mira"})
+    assert lamina("import", "-", stdin=line).out == "1 memories imported, 0 were there already, 0 embedded.\n"
+    assert lamina("get", "m1", "--json").document["owner"] == "mira"
+
+
+def test_replace_overwrites(lamina: Lamina) -> None:
+    lamina("remember", "as it was", "--id", "m")
+    exported = lamina("export").out
+    edited = exported.replace("as it was", "as it is now")
+    lamina("import", stdin=edited)
+    assert lamina("get", "m", "--json").document["content"] == "as it was"
+    lamina("import", "--replace", stdin=edited)
+    assert lamina("get", "m", "--json").document["content"] == "as it is now"
+
+
+def test_a_file_that_is_not_there_is_told_in_one_line(lamina: Lamina) -> None:
+    run = lamina("import", "none.ndjson")
+    assert (run.code, run.err.count("\n"), "none.ndjson" in run.err) == (2, 1, True)
+
+
+@pytest.mark.parametrize("name", ["import", "export"])
+def test_progress_is_not_shown_where_nobody_looks(lamina: Lamina, name: str) -> None:
+    lamina("remember", "a note")
+    assert lamina(name).err == ""
