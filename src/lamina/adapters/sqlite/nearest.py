@@ -39,6 +39,8 @@ ROUNDING: Final = 1e-5
 
 def nearest(collection: Collection, query: bytes, reach: Reach, options: SearchOptions) -> list[tuple[int, float]]:
     """The keys and cosines of the entries in reach that are closest, best first, ties by id."""
+    if reach.is_empty:
+        return []
     wanted = as_rows([query])[0]
     if is_plain(options.filter):
         expired = _keys(collection, reach, Sql("m.expires_at <= ?", (to_micros(options.filter.now),)))
