@@ -28,6 +28,7 @@ MAX_COMPARISONS: Final = 500
 MAX_NESTING: Final = 16
 """SQLite's parser has a stack of 100 and each level takes up to four places of it."""
 
+_FROM_JSON: Final = "(SELECT value FROM json_each(?))"
 _TRUE: Final = "1"
 _FALSE: Final = "0"
 _ORDERS: Final = {Operator.GT: ">", Operator.GTE: ">=", Operator.LT: "<", Operator.LTE: "<="}
@@ -199,18 +200,18 @@ def _of_kind(operand: Any, source: str, comparison: str) -> Sql:
     """A comparison with a number or a text, false for a value of another kind."""
     if isinstance(operand, str):
         return Sql(f"({source}.type = 'text' AND {source}.value {comparison} ?)", (str(operand),))
+    number = f"{source}.type IN ('integer', 'real') AND {source}.value {comparison}"
     if isinstance(operand, int):
-        mark, bound = "?", int(operand)
-    else:  # as text, so that both sides went through SQLite's own reading of decimals
-        mark, bound = "CAST(? AS REAL)", repr(float(operand))
-    return Sql(f"({source}.type IN ('integer', 'real') AND {source}.value {comparison} {mark})", (bound,))
+        return Sql(f"({number} ?)", (int(operand),))
+    # A fraction is bound as JSON, so that both sides went through SQLite's own reading of decimals in JSON.
+    return Sql(f"({number} {_FROM_JSON})", (json_list([operand]),))
 
 
 def _same_as_any(operands: Sequence[Any], source: str) -> Sql:
     names = [json.dumps(each) for each in operands if each is None or isinstance(each, bool)]
     texts = [each for each in operands if isinstance(each, str)]
     numbers = [each for each in operands if isinstance(each, int | float) and not isinstance(each, bool)]
-    listed = "IN (SELECT value FROM json_each(?))"
+    listed = f"IN {_FROM_JSON}"
     parts = []
     if names:
         parts.append(Sql(f"{source}.type {listed}", (json_list(names),)))

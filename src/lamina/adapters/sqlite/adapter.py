@@ -96,22 +96,14 @@ class SqliteAdapter(MemoryAdapter):
         readers: int = 2,
         backup: bool = True,
     ) -> None:
-        if (
-            isinstance(busy_timeout, bool)
-            or not isinstance(busy_timeout, int | float)
-            or not 0 <= busy_timeout <= MAX_TIMEOUT
-        ):
-            raise ConfigError(
-                "busy_timeout", f"must be seconds, not {busy_timeout!r}", "Give a number from 0 to 86400."
-            )
-        if isinstance(readers, bool) or not 0 <= readers <= MAX_READERS:
-            raise ConfigError("readers", f"must be a number of threads, not {readers!r}", f"Give 0 to {MAX_READERS}.")
+        _check_number("busy_timeout", busy_timeout, MAX_TIMEOUT)
+        _check_number("readers", readers, MAX_READERS)
         if not str(path):
             raise ConfigError("path", "is empty", "Give the path of a file, or ':memory:'.")
         in_memory = str(path) == MEMORY
         self._location = Location(None if in_memory else Path(path), float(busy_timeout))
         self._tables = Tables(table)
-        self._readers = 0 if in_memory else readers
+        self._readers = 0 if in_memory else int(readers)
         self._backup = backup
         self._workers: Workers | None = None
         self._changing = threading.Lock()
@@ -121,7 +113,7 @@ class SqliteAdapter(MemoryAdapter):
     async def initialize(self) -> None:
         with self._changing:
             if self._workers is None or not self._workers.are_of_this_process:
-                opened = partial(_open, self._location, self._tables, self._migrations, self._backup)
+                opened = partial(_open, self._location, self._tables, self._migrations, backup=self._backup)
                 self._workers = Workers(opened, place=str(self._location), readers=self._readers)
                 self._ending = weakref.finalize(self, self._workers.abandon)
             workers = self._workers
@@ -304,6 +296,11 @@ class SqliteAdapter(MemoryAdapter):
         return await self._change(work)
 
 
+def _check_number(setting: str, value: object, greatest: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= greatest:
+        raise ConfigError(setting, f"must be a number, not {value!r}", f"Give one from 0 to {greatest}.")
+
+
 def _hits(collection: Collection, ranked: Sequence[tuple[int, float]], options: SearchOptions) -> list[SearchHit]:
     keys = [key for key, _ in ranked]
     entries = reading.entries_by_key(collection, keys, embeddings=options.include_embeddings)
@@ -318,7 +315,7 @@ def _was_updated(writing: Writing, scope: Scope, update: Update) -> bool:
 
 
 def _open(
-    location: Location, tables: Tables, migrations: tuple[Migration, ...], backup: bool, writes: bool
+    location: Location, tables: Tables, migrations: tuple[Migration, ...], writes: bool, *, backup: bool
 ) -> sqlite3.Connection:
     """What a thread does before its first job; the writing one's comes first."""
     if not writes:

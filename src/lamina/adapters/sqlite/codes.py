@@ -60,11 +60,13 @@ def as_rows(vectors: list[bytes]) -> NDArray[np.float64]:
 def unit(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """The rows with length 1; a zero row stays zero."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(lengths > 0, lengths, 1)
+    scaled: NDArray[np.float64] = rows / np.where(lengths > 0, lengths, 1)
+    return scaled
 
 
 def cosines(rows: NDArray[np.float64], query: NDArray[np.float64]) -> NDArray[np.float64]:
     """The cosine of each row with the query, summed row by row: equal rows give equal numbers wherever they stand."""
     lengths = np.linalg.norm(rows, axis=1) * np.linalg.norm(query)
     products = (rows * query).sum(axis=1)
-    return np.clip(products / np.where(lengths > 0, lengths, 1), -1.0, 1.0)
+    clipped: NDArray[np.float64] = np.clip(products / np.where(lengths > 0, lengths, 1), -1.0, 1.0)
+    return clipped

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from importlib.resources import files
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -32,97 +33,6 @@ CREATE TABLE IF NOT EXISTS schema_version (
     version INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID
 """
-_TABLES: Final = (
-    """
-CREATE TABLE {partitions} (
-    id INTEGER PRIMARY KEY,
-    tenant TEXT NOT NULL,
-    owner TEXT NOT NULL,
-    namespace TEXT NOT NULL,
-    layer TEXT NOT NULL,
-    last INTEGER NOT NULL DEFAULT 0 CHECK (last < 4294967296),
-    vectors INTEGER NOT NULL DEFAULT 0 CHECK (vectors >= 0),
-    dimensions INTEGER NOT NULL DEFAULT 0,
-    UNIQUE (tenant, owner, namespace, layer)
-) STRICT
-""",
-    "CREATE INDEX {partitions}_with_vectors ON {partitions} (tenant) WHERE vectors > 0",
-    """
-CREATE TABLE {memories} (
-    key INTEGER PRIMARY KEY,
-    partition INTEGER NOT NULL REFERENCES {partitions} (id),
-    seq INTEGER NOT NULL,
-    tenant TEXT NOT NULL,
-    id TEXT NOT NULL,
-    revision INTEGER NOT NULL,
-    digest BLOB NOT NULL,
-    created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL,
-    expires_at INTEGER,
-    last_accessed_at INTEGER,
-    occurred_at INTEGER,
-    valid_until INTEGER,
-    access_count INTEGER NOT NULL,
-    relevance REAL NOT NULL,
-    base_relevance REAL NOT NULL,
-    confidence REAL NOT NULL,
-    ttl REAL,
-    trust TEXT NOT NULL,
-    source TEXT,
-    superseded_by TEXT,
-    tags TEXT NOT NULL,
-    derived_from TEXT NOT NULL,
-    metadata TEXT NOT NULL,
-    content TEXT NOT NULL,
-    UNIQUE (tenant, id),
-    CHECK (partition = key >> 32)
-) STRICT
-""",
-    "CREATE UNIQUE INDEX {memories}_by_seq ON {memories} (partition, seq)",
-    "CREATE UNIQUE INDEX {memories}_by_tenant_seq ON {memories} (tenant, seq)",
-    "CREATE INDEX {memories}_by_digest ON {memories} (partition, digest)",
-    "CREATE INDEX {memories}_by_expiry ON {memories} (partition, expires_at) WHERE expires_at IS NOT NULL",
-    """
-CREATE TABLE {vectors} (
-    key INTEGER PRIMARY KEY REFERENCES {memories} (key),
-    block INTEGER,
-    slot INTEGER,
-    data BLOB NOT NULL
-) STRICT
-""",
-    "CREATE INDEX {vectors}_loose ON {vectors} (key) WHERE block IS NULL",
-    """
-CREATE TABLE {blocks} (
-    key INTEGER PRIMARY KEY,
-    live INTEGER NOT NULL,
-    data BLOB NOT NULL
-) STRICT
-""",
-    """
-CREATE TABLE {history} (
-    seq INTEGER NOT NULL,
-    revision INTEGER NOT NULL,
-    entry TEXT,
-    PRIMARY KEY (seq, revision)
-) STRICT
-""",
-    """
-CREATE TABLE {meta} (
-    tenant TEXT NOT NULL,
-    key TEXT NOT NULL,
-    value TEXT NOT NULL,
-    saved_at INTEGER NOT NULL,
-    PRIMARY KEY (tenant, key)
-) STRICT, WITHOUT ROWID
-""",
-    """
-CREATE TABLE {counters} (
-    name TEXT PRIMARY KEY,
-    value INTEGER NOT NULL
-) STRICT, WITHOUT ROWID
-""",
-    "INSERT INTO {counters} (name, value) VALUES ('seq', 0), ('analyzer', 0)",
-)
 
 
 def _create_tables(collection: Collection) -> None:
@@ -131,7 +41,7 @@ def _create_tables(collection: Collection) -> None:
     taken = collection.execute(query, (names,)).fetchone()
     if taken:
         raise ConfigError("table", f"the file has a table {taken[0]} for something else", "Choose another name.")
-    for statement in _TABLES:
+    for statement in _statements("001_tables.sql"):
         collection.execute(statement)
     _create_text_index(collection)
 
@@ -215,6 +125,12 @@ def _take_step(collection: Collection, version: int, step: Migration) -> None:
     step(collection)
     row = (collection.tables.prefix, version + 1)
     collection.execute("INSERT OR REPLACE INTO schema_version (component, version) VALUES (?, ?)", row)
+
+
+def _statements(name: str) -> list[str]:
+    """The statements of a packaged file."""
+    text = files("lamina.adapters.sqlite").joinpath(name).read_text("utf-8")
+    return [statement for statement in text.split(";\n") if statement.strip()]
 
 
 def _create_text_index(collection: Collection) -> None:

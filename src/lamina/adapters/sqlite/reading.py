@@ -33,15 +33,15 @@ __all__ = [
     "some_expired",
 ]
 
-_ENTRY = "SELECT m.key, {selected} FROM {memories} AS m JOIN {partitions} AS p ON p.id = m.partition "
+_ENTRY = "SELECT m.key, {selected} FROM {memories} AS m JOIN {partitions} AS p ON p.id = m.partition WHERE {where}"
 
 
 def find_by_id(collection: Collection, tenant: str, id: str) -> tuple[int, MemoryEntry] | None:
     """The key and the entry, without its vector. An id that no entry could have is not found."""
     if not can_be_id(id):
         return None
-    query = _ENTRY + "WHERE m.tenant = ? AND m.id = ?"
-    row = collection.execute(query, (tenant, id), selected=selected()).fetchone()
+    where = "m.tenant = ? AND m.id = ?"
+    row = collection.execute(_ENTRY, (tenant, id), selected=selected(), where=where).fetchone()
     return None if row is None else (row[0], entry_of(row[1:]))
 
 
@@ -114,8 +114,8 @@ def entries_by_key(collection: Collection, keys: Iterable[int], *, embeddings: b
     """The entries of these keys, with or without their vectors."""
     keys = list(keys)
     vectors = read_vectors(collection, keys) if embeddings else {}
-    query = _ENTRY + "WHERE m.key IN (SELECT value FROM json_each(?))"
-    rows = collection.execute(query, (json_list(keys),), selected=selected())
+    where = "m.key IN (SELECT value FROM json_each(?))"
+    rows = collection.execute(_ENTRY, (json_list(keys),), selected=selected(), where=where)
     return {row[0]: entry_of(row[1:], vectors.get(row[0])) for row in rows}
 
 

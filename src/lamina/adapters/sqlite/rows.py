@@ -30,6 +30,7 @@ _PLAIN: Final = (
 )
 _INSTANTS: Final = "created_at updated_at expires_at last_accessed_at occurred_at valid_until".split()
 _JSON: Final = "tags derived_from metadata".split()
+_EMPTY: Final = {"tags": "[]", "derived_from": "[]", "metadata": "{}"}
 _READ: Final = (*_PLAIN, *_INSTANTS, *_JSON, "trust")
 _PLACE: Final = ("owner", "namespace", "layer")
 
@@ -64,7 +65,8 @@ def written(entry: MemoryEntry) -> dict[str, Any]:
     for name in _INSTANTS:
         fields[name] = _micros(getattr(entry, name))
     for name in _JSON:
-        fields[name] = json.dumps(getattr(entry, name), ensure_ascii=False)
+        value = getattr(entry, name)
+        fields[name] = json.dumps(value, ensure_ascii=False) if value else _EMPTY[name]
     return fields | {
         "trust": entry.trust.value,
         "owner": entry.owner,
