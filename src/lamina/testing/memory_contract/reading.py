@@ -9,8 +9,7 @@ import pytest
 
 from lamina.domain.filters import Expiry, MemoryFilter
 from lamina.domain.scope import Scope
-from lamina.errors import InvalidInput
-from lamina.ports.memory_adapter import Capability, ListOptions, MemoryAdapter, Order
+from lamina.ports.memory_adapter import Capability, MemoryAdapter, Order
 from lamina.testing.memory_contract.material import (
     LIVE,
     MINE,
@@ -160,12 +159,6 @@ class ReadingContract:
         assert type(entries) is list
         entries.clear()
         assert ids(await listed(adapter)) == ["m1", "m2"]
-
-    @pytest.mark.parametrize("limit", [0, -1, True, 1.5])
-    async def test_a_limit_below_one_is_refused(self, adapter: MemoryAdapter, limit: int) -> None:
-        await put(adapter, memory())
-        with pytest.raises(InvalidInput):
-            await adapter.list(ListOptions(scope=MINE, filter=LIVE, limit=limit))
 
     async def test_a_history_is_what_was_oldest_first(self, adapter: MemoryAdapter) -> None:
         needs(adapter, Capability.HISTORY)

@@ -211,9 +211,13 @@ async def _check_refused(adapter: MemoryAdapter, entry: MemoryEntry, field: str)
     """Both ways to store refuse the entry and name the field, and the store stays as it was, and works."""
     await put(adapter, memory("before"))
     scope = Scope("acme")
-    for attempt in (adapter.store(scope, entry), adapter.store_many(scope, [entry], if_new=True)):
+    ways: list[Call] = [
+        lambda adapter: adapter.store(scope, entry),
+        lambda adapter: adapter.store_many(scope, [entry], if_new=True),
+    ]
+    for way in ways:
         with pytest.raises((InvalidInput, InvalidType)) as refusal:
-            await attempt
+            await way(adapter)
         assert refusal.value.field == field
         assert [each.id for each in await listed(adapter, scope)] == ["before"]
     await put(adapter, memory("after"))

@@ -153,7 +153,7 @@ class TextContract:
         assert ids(hits) == ["m2", "m1"]
         assert [hit.similarity for hit in hits] == pytest.approx([1, 1 / 2], abs=1e-6)
 
-    async def test_ties_are_ordered_by_id(self, adapter: MemoryAdapter) -> None:
+    async def test_words_that_tie_are_ordered_by_id(self, adapter: MemoryAdapter) -> None:
         needs(adapter, Capability.TEXT)
         names = ["m9", "m10", "b", "B", "a", "é", "0"]
         await put(adapter, *(memory(id, "the harbour lamp") for id in names))
@@ -198,15 +198,15 @@ class TextContract:
         found = {term: statistics.frequencies.get(term, 0) for term in ("lamp", "harbour", "none", "light")}
         assert found == {"lamp": 1, "harbour": 1, "none": 0, "light": 1}
 
-    async def test_no_more_are_found_than_asked_for(self, adapter: MemoryAdapter) -> None:
+    async def test_no_more_texts_are_found_than_asked_for(self, adapter: MemoryAdapter) -> None:
         needs(adapter, Capability.TEXT)
         await put(adapter, *(memory(f"m{number}", "the harbour lamp") for number in range(10)))
         assert ids(await by_text(adapter, "lamp", limit=3)) == ["m0", "m1", "m2"]
         assert len(await by_text(adapter, "lamp", limit=10_000)) == 10
 
-    async def test_scope_and_filter_hold_before_ranking(self, adapter: MemoryAdapter) -> None:
+    async def test_scope_and_filter_hold_before_texts_are_ranked(self, adapter: MemoryAdapter) -> None:
         needs(adapter, Capability.TEXT)
-        strangers = [memory(f"s{number}", "red harbour lamp", owner="bob") for number in range(300)]
+        strangers = [memory(f"s{number}", "red harbour lamp", owner="bob", tags=["red"]) for number in range(300)]
         untagged = [memory(f"u{number}", "red harbour lamp") for number in range(300)]
         ours = [memory(f"m{number}", "harbour, and many other words", tags=["red"]) for number in range(6)]
         await adapter.store_many(Scope("acme"), [*strangers, *untagged, *ours])

@@ -57,14 +57,14 @@ class VectorContract:
         nothing = await by_vector(adapter, [0.0, 0.0])
         assert (ids(nothing), _similarities(nothing)) == (["m0", "m1", "m2"], [0.0, 0.0, 0.0])
 
-    async def test_ties_are_ordered_by_id(self, adapter: MemoryAdapter) -> None:
+    async def test_vectors_that_tie_are_ordered_by_id(self, adapter: MemoryAdapter) -> None:
         needs(adapter, Capability.VECTOR)
         names = ["m9", "m10", "b", "B", "a", "é", "0"]
         await put(adapter, *(memory(id, embedding=[0.1, 0.7, 0.3]) for id in names))
         assert ids(await by_vector(adapter, [0.3, 0.2, 0.9])) == sorted(names)
         assert ids(await by_vector(adapter, [0.3, 0.2, 0.9], limit=3)) == sorted(names)[:3]
 
-    async def test_no_more_are_found_than_asked_for(self, adapter: MemoryAdapter) -> None:
+    async def test_no_more_vectors_are_found_than_asked_for(self, adapter: MemoryAdapter) -> None:
         needs(adapter, Capability.VECTOR)
         await _put_vectors(adapter, *([1.0, number] for number in range(10)))
         assert ids(await by_vector(adapter, [1.0, 0.0], limit=3)) == ["m0", "m1", "m2"]
@@ -76,9 +76,9 @@ class VectorContract:
         await put(adapter, memory("without"), memory("with", embedding=[-1.0, 0.0]))
         assert ids(await by_vector(adapter, [1.0, 0.0])) == ["with"]
 
-    async def test_scope_and_filter_hold_before_ranking(self, adapter: MemoryAdapter) -> None:
+    async def test_scope_and_filter_hold_before_vectors_are_ranked(self, adapter: MemoryAdapter) -> None:
         needs(adapter, Capability.VECTOR)
-        strangers = [memory(f"s{number}", embedding=[1.0, 0.0], owner="bob") for number in range(60)]
+        strangers = [memory(f"s{number}", embedding=[1.0, 0.0], owner="bob", tags=["red"]) for number in range(60)]
         untagged = [memory(f"u{number}", embedding=[1.0, 0.0]) for number in range(60)]
         ours = [memory(f"m{number}", embedding=[1.0, 5.0 + number], tags=["red"]) for number in range(6)]
         await adapter.store_many(Scope("acme"), [*strangers, *untagged, *ours])
