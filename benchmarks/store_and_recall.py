@@ -33,7 +33,9 @@ DIMENSIONS = 384
 SINGLES = 300
 QUERIES = 100
 BLOCK = 10
-WORDS = [a + b for a in "ba ce di fo gu ha ki lo mu ne".split() for b in "lar ten vis mod rup sel fin gar".split()]
+ONSETS, MIDDLES = "ba ce di fo gu ha ki lo mu ne pra sti".split(), "lar ten vis mod rup sel fin gar".split()
+WORDS = [a + b + c for a in ONSETS for b in MIDDLES for c in "a on ix ul em ad it or us ep".split()]
+COMMONNESS = [1 / rank for rank in range(10, 10 + len(WORDS))]  # few words are common, most are rare, as in a language
 
 
 class GivenVectors:
@@ -61,7 +63,7 @@ def vector_of(text: str) -> Any:
 
 def make_texts(count: int) -> list[str]:
     chance = random.Random(7)  # noqa: S311 - a benchmark, not a secret
-    texts = [f"{number} " + " ".join(chance.choices(WORDS, k=12)) for number in range(count)]
+    texts = [f"{number} " + " ".join(chance.choices(WORDS, COMMONNESS, k=12)) for number in range(count)]
     drawn = np.random.default_rng(7).standard_normal((count, DIMENSIONS)).astype(np.float32)
     drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
     VECTORS.update(zip(texts, drawn, strict=True))

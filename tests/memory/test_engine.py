@@ -90,7 +90,7 @@ def comparable(entry):
 async def test_entries_are_restored_exactly_and_only_once(engine, open_engine, clock):
     await engine.store_many([{"content": f"fact {n}", "tags": [str(n)], "ttl": 1000 + n} for n in range(5)])
     await engine.recall("fact 3", limit=2)
-    await engine._counters[id(engine.adapter)].flush()
+    await engine._accesses.flush()
     entries = [entry async for entry in engine.scan(include_embeddings=True)]
     copy = await open_engine(provider="memory", clock=FrozenClock())
     report = await copy.restore(entries)

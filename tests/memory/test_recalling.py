@@ -318,7 +318,7 @@ class TestAccesses:
         assert first.score_breakdown.frequency == 0
         await filled.query()
         await filled.recall("cellar key", limit=1, touch=False)
-        await filled._counters[id(filled.adapter)].flush()
+        await filled._accesses.flush()
         entry = await filled.get(first.entry.id)
         assert (entry.access_count, entry.last_accessed_at, entry.revision) == (1, clock.now, 1)
         assert sum([entry.access_count async for entry in filled.scan()]) == 1

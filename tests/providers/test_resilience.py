@@ -93,6 +93,12 @@ async def test_what_a_caller_does_to_a_vector_does_not_reach_the_cache() -> None
         vector[0] = query[0] = 99.0
 
 
+async def test_a_text_given_twice_gets_two_vectors_that_are_the_callers_own() -> None:
+    first, second = await CachingEmbedder(Recording()).embed_documents(["abc", "abc"])
+    assert first == second
+    assert first is not second
+
+
 async def test_the_cache_keeps_its_bound_and_drops_the_least_recently_used() -> None:
     inner = Recording()
     cache = EmbeddingCache(max_bytes=3 * (8 + 250))

@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import assert_type
 
 import lamina.sync
-
 from lamina import (
     And,
     DecayReport,

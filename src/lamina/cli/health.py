@@ -14,7 +14,8 @@ from lamina.cli.session import Session
 from lamina.errors import LaminaError
 
 if TYPE_CHECKING:
-    from lamina.memory.engine import EngineStats, MemoryEngine
+    from lamina.memory.engine import MemoryEngine
+    from lamina.memory.statistics import EngineStats
 
 __all__ = ["register"]
 

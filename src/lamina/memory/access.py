@@ -8,11 +8,13 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
+from lamina.domain.recall import RecallResult
 from lamina.domain.scope import Scope
 from lamina.errors import LaminaError
+from lamina.memory.runtime import Runtime
 from lamina.ports.memory_adapter import MemoryAdapter
 
-__all__ = ["AccessCounter"]
+__all__ = ["AccessCounter", "AccessCounters"]
 
 FLUSH_AFTER: Final = 1.0
 """Seconds; what a crash may lose of the counting."""
@@ -65,3 +67,27 @@ class AccessCounter:
         """Whether a flusher waits in this very loop; one of a loop that has ended never comes."""
         flusher = self._flusher
         return flusher is not None and not flusher.done() and flusher.get_loop() is asyncio.get_running_loop()
+
+
+class AccessCounters:
+    """One counter for each store of an engine."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._counters = [(store, AccessCounter(store, runtime.tenant_scope)) for store in runtime.stores()]
+
+    def count(self, results: Iterable[RecallResult], now: datetime) -> None:
+        """Count one access for each result, soon."""
+        for store, counter in self._counters:
+            ids = [each.entry.id for each in results if self._runtime.store_of(each.entry.layer) is store]
+            counter.add(ids, now)
+
+    async def flush(self) -> None:
+        """Write what is pending."""
+        for _, counter in self._counters:
+            await counter.flush()
+
+    async def close(self) -> None:
+        """Write what is pending and stop."""
+        for _, counter in self._counters:
+            await counter.close()

@@ -104,6 +104,8 @@ class EmbeddingSpace:
         try:
             vector = await self.embedder.embed_query(query)
             self._check_length(vector)
+            if not any(vector):
+                return Degraded(Leg.VECTOR, Reason.NO_VECTORS, "the embedder knows no word of the query")
         except EmbeddingDimensionError as error:
             return Degraded(Leg.VECTOR, Reason.OTHER_MODEL, str(error))
         except ProviderError as error:

@@ -3,48 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Self, Unpack
 
 from lamina.domain.filters import Expiry, Filter, MemoryFilter
 from lamina.domain.memory import UNSET, Layer, MemoryEntry, Trust, Unset
 from lamina.domain.recall import RecallResult, Results, SearchMode
-from lamina.domain.text import check_name, clean
+from lamina.domain.text import check_name
 from lamina.domain.validation import check_unit_interval
-from lamina.errors import InvalidInput, InvalidType, Unsupported
-from lamina.memory.access import AccessCounter
+from lamina.errors import InvalidInput, InvalidType
+from lamina.memory.access import AccessCounters
 from lamina.memory.decay import DecayReport, check_decay
 from lamina.memory.embedding import Progress, ReembedReport
 from lamina.memory.forgetting import Forgetter
-from lamina.memory.inputs import Filters, MemoryInput, read_cutoff, read_filter, read_input
-from lamina.memory.reading import pages
+from lamina.memory.inputs import (
+    Filters,
+    MemoryInput,
+    check_number,
+    read_cutoff,
+    read_filter,
+    read_input,
+    read_mode,
+    read_query,
+)
+from lamina.memory.reading import listing, pages
 from lamina.memory.recall import Recaller, RecallRequest
 from lamina.memory.runtime import Runtime
+from lamina.memory.statistics import EngineStats, engine_stats
 from lamina.memory.working import WorkingMemory
 from lamina.memory.writing import RestoreReport, Writer
 from lamina.ports.embedder import Embedder, Fingerprint
 from lamina.ports.hooks import ForgetReason
-from lamina.ports.memory_adapter import Capability, ListOptions, MemoryAdapter, Order
+from lamina.ports.memory_adapter import MemoryAdapter
 
-__all__ = ["EngineStats", "MemoryEngine"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineStats:
-    """What an engine holds, of its tenant."""
-
-    memories: int
-    expired: int
-    by_layer: dict[str, int]
-    without_embedding: int
-    adapter: str
-    capabilities: tuple[str, ...]
-    fingerprint: Fingerprint | None
-    """Of the model that made the stored vectors; None before the first one."""
-    embedder: str | None
-    """`provider:model` of the configured embedder, or None."""
-    reembed_needed: bool
+__all__ = ["MemoryEngine"]
 
 
 class MemoryEngine:
@@ -62,7 +55,7 @@ class MemoryEngine:
         self._writer = Writer(runtime)
         self._recaller = Recaller(runtime)
         self._forgetter = Forgetter(runtime)
-        self._counters = {id(store): AccessCounter(store, runtime.tenant_scope) for store in runtime.stores()}
+        self._accesses = AccessCounters(runtime)
 
     @property
     def tenant(self) -> str:
@@ -88,8 +81,7 @@ class MemoryEngine:
 
     async def close(self) -> None:
         """Write pending access counts, and let go of the stores and the embedder. Idempotent."""
-        for counter in self._counters.values():
-            await counter.close()
+        await self._accesses.close()
         for store in self._runtime.stores():
             await store.close()
         if self.embedder is not None:
@@ -101,8 +93,6 @@ class MemoryEngine:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
-
-    # Storing ------------------------------------------------------------------------------
 
     async def store(
         self,
@@ -197,16 +187,10 @@ class MemoryEngine:
         """
         return await self._writer.restore(entries, replace=replace, fingerprint=fingerprint)
 
-    # Reading ------------------------------------------------------------------------------
-
     async def get(self, id: str, *, owner: str | None = None, namespace: str | None = None) -> MemoryEntry | None:
         """The live memory of this id, with its embedding, or None."""
-        scope = self._runtime.read_scope(owner, None, namespace)
-        for store in self._runtime.stores():
-            entry = await store.get(scope, id)
-            if entry is not None and not entry.is_expired(self._runtime.clock()):
-                return entry
-        return None
+        found = await self._runtime.find(self._runtime.read_scope(owner, None, namespace), id)
+        return None if found is None else found[1]
 
     async def history(self, id: str, *, owner: str | None = None) -> list[MemoryEntry]:
         """What the memory was before each edit, oldest first.
@@ -215,12 +199,8 @@ class MemoryEngine:
             Unsupported: the adapter keeps no history.
         """
         scope = self._runtime.read_scope(owner, None, None)
-        if Capability.HISTORY not in self.adapter.capabilities:
-            raise Unsupported(f"The {self.adapter.name} adapter", Capability.HISTORY)
-        for store in self._runtime.stores():
-            if versions := await store.history(scope, id):
-                return versions
-        return []
+        found = await self._runtime.find(scope, id)
+        return [] if found is None else await found[0].history(scope, id)
 
     async def recall(
         self,
@@ -245,22 +225,21 @@ class MemoryEngine:
             InvalidInput: the query is blank, or an argument is out of range.
             Unsupported: the backend lacks a search and the scope is too large to scan in its place.
         """
-        _check_query(query)
         now = self._runtime.clock()
         scope, filter = self._read(now, filters)
         request = RecallRequest(
-            query=clean(query),
+            query=read_query(query),
             scope=scope,
             filter=filter,
-            mode=_read_mode(mode, self._runtime.search_mode),
-            limit=_check_count("limit", limit, 1),
-            offset=_check_count("offset", offset, 0),
+            mode=read_mode(mode, self._runtime.search_mode),
+            limit=check_number("limit", limit, 1),
+            offset=check_number("offset", offset, 0),
             min_score=None if min_score is None else check_unit_interval("min_score", min_score),
             explain=explain,
         )
         results = await self._recaller.recall(request)
         if touch:
-            self._count_accesses(results, now)
+            self._accesses.count(results, now)
         await self._forgetter.purge_now_and_then()
         return results
 
@@ -288,9 +267,14 @@ class MemoryEngine:
         if min_score is not None:
             raise InvalidInput("min_score", "needs a query text", "Use min_relevance for a listing.")
         scope, filter = self._read(self._runtime.clock(), filters)
-        return Results(
-            await self._list(scope, filter, _check_count("limit", limit, 1), _check_count("offset", offset, 0))
+        page = await listing(
+            self._runtime.stores(filter.layers),
+            scope,
+            filter,
+            limit=check_number("limit", limit, 1),
+            offset=check_number("offset", offset, 0),
         )
+        return Results(page)
 
     async def scan(
         self, *, include_expired: bool = False, include_embeddings: bool = False, **filters: Unpack[Filters]
@@ -311,25 +295,7 @@ class MemoryEngine:
 
     async def stats(self) -> EngineStats:
         """Counts, and the state of the vectors."""
-        everything = MemoryFilter(now=self._runtime.clock())
-        scope, space = self._runtime.tenant_scope, self._runtime.space
-
-        async def number(filter: MemoryFilter) -> int:
-            return await self._forgetter.count(scope, filter)
-
-        return EngineStats(
-            memories=await number(everything),
-            expired=await number(replace(everything, expiry=Expiry.EXPIRED)),
-            by_layer={layer.value: await number(replace(everything, layers=frozenset({layer}))) for layer in Layer},
-            without_embedding=await number(replace(everything, has_embedding=False)),
-            adapter=self.adapter.name,
-            capabilities=tuple(sorted(self.adapter.capabilities)),
-            fingerprint=space.fingerprint,
-            embedder=None if space.embedder is None else f"{space.embedder.provider}:{space.embedder.model}",
-            reembed_needed=space.needs_reembed,
-        )
-
-    # Fading and forgetting ----------------------------------------------------------------
+        return await engine_stats(self._runtime)
 
     async def decay(
         self,
@@ -382,16 +348,11 @@ class MemoryEngine:
             InvalidInput: no condition was given; deleting everything is `clear(confirm=True)`.
         """
         now = self._runtime.clock()
-        if not (layer or layers or owner or namespace or where or older_than is not None) and not (tags or tags_any):
+        if not any((layer, layers, owner, namespace, tags, tags_any, where, older_than is not None)):
             raise InvalidInput("filter", "has no condition", "To delete everything call clear(confirm=True).")
+        before = read_cutoff("older_than", older_than, now)
         filter = read_filter(
-            now,
-            layer=layer,
-            layers=layers,
-            tags=tags,
-            tags_any=tags_any,
-            where=where,
-            created_before=read_cutoff("older_than", older_than, now),
+            now, layer=layer, layers=layers, tags=tags, tags_any=tags_any, where=where, created_before=before
         )
         scope = self._runtime.write_scope(owner, namespace)
         if dry_run:
@@ -436,40 +397,3 @@ class MemoryEngine:
         owner, owner_id, namespace = (given.pop(name, None) for name in ("owner", "owner_id", "namespace"))
         scope = self._runtime.read_scope(owner, owner_id, namespace)  # type: ignore[arg-type] # checked by Scope
         return scope, read_filter(now, **given)  # type: ignore[arg-type] # the keys are those of Filters
-
-    async def _list(self, scope: Any, filter: MemoryFilter, limit: int, offset: int) -> list[MemoryEntry]:
-        stores = self._runtime.stores(filter.layers)
-        found: list[MemoryEntry] = []
-        for store in stores:
-            if filter.where is not None and Capability.FILTER not in store.capabilities:
-                found += [entry async for page in pages(store, scope, filter) for entry in page]
-                continue
-            options = ListOptions(scope=scope, filter=filter, limit=limit + offset, order=Order.RELEVANCE)
-            found += await store.list(options)
-        found.sort(key=lambda entry: (-entry.relevance, -entry.created_at.timestamp(), entry.id))
-        return found[offset : offset + limit]
-
-    def _count_accesses(self, results: Iterable[RecallResult], now: datetime) -> None:
-        for store in self._runtime.stores():
-            ids = [result.entry.id for result in results if self._runtime.store_of(result.entry.layer) is store]
-            self._counters[id(store)].add(ids, now)
-
-
-def _check_query(query: object) -> None:
-    if not isinstance(query, str):
-        raise InvalidType("query", f"must be text, not {type(query).__name__}", "Give a str.")
-    if not query.strip():
-        raise InvalidInput("query", "is blank", "Give a text to search for, or list with engine.query().")
-
-
-def _read_mode(mode: SearchMode | str | None, default: SearchMode) -> SearchMode:
-    try:
-        return default if mode is None else SearchMode(mode)
-    except ValueError:
-        raise InvalidInput("mode", f"{mode!r} is unknown", f"Use one of: {', '.join(SearchMode)}.") from None
-
-
-def _check_count(field: str, value: object, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InvalidInput(field, f"must be a whole number of at least {least}, not {value!r}", "Give such a number.")
-    return value

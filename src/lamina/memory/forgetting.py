@@ -29,13 +29,14 @@ class Forgetter:
     async def forget(self, id: str, owner: str | None) -> bool:
         """Delete one memory; False if there is no such one in the scope."""
         scope = self._runtime.write_scope(owner)
-        for store in self._runtime.stores():
-            entry = await store.get(scope, id)
-            if entry is not None and await store.delete(scope, id):
-                live = not entry.is_expired(self._runtime.clock())
-                await self._runtime.hooks.on_forget([entry], ForgetReason.EXPLICIT if live else ForgetReason.EXPIRED)
-                return live
-        return False
+        found = await self._runtime.find(scope, id)
+        if found is None:
+            return False
+        store, entry = found
+        gone = await store.delete(scope, id)
+        if gone:
+            await self._runtime.hooks.on_forget([entry], ForgetReason.EXPLICIT)
+        return gone
 
     async def forget_all(self, scope: Scope, filter: MemoryFilter, reason: ForgetReason) -> int:
         """Delete everything that the scope and the filter admit; how many there were."""

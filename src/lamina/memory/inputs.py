@@ -11,11 +11,28 @@ from typing import Any, TypedDict
 
 from lamina.domain.filters import Filter, MemoryFilter, Where
 from lamina.domain.memory import UNSET, Layer, MemoryEntry, Trust, Unset
+from lamina.domain.recall import SearchMode
 from lamina.domain.text import clean
 from lamina.domain.validation import check_entry, check_instant, check_ttl, check_unit_interval, clean_metadata
 from lamina.errors import InvalidInput, InvalidType
 
-__all__ = ["Filters", "MemoryInput", "read_filter", "read_input", "read_instant", "read_layer", "read_tags"]
+__all__ = [
+    "EntryDefaults",
+    "Filters",
+    "MemoryInput",
+    "build_entry",
+    "check_number",
+    "expiry",
+    "read_cutoff",
+    "read_filter",
+    "read_input",
+    "read_instant",
+    "read_layer",
+    "read_mode",
+    "read_query",
+    "read_tags",
+    "read_trust",
+]
 
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
@@ -215,3 +232,27 @@ def build_entry(given: MemoryInput, defaults: EntryDefaults, id: str, now: datet
 def expiry(now: datetime, ttl: float | None) -> datetime | None:
     """The instant at which a memory confirmed now expires."""
     return None if ttl is None else now + timedelta(seconds=ttl)
+
+
+def read_query(query: object) -> str:
+    """The text to search for, cleaned; blank text is refused."""
+    if not isinstance(query, str):
+        raise InvalidType("query", f"must be text, not {type(query).__name__}", "Give a str.")
+    if not query.strip():
+        raise InvalidInput("query", "is blank", "Give a text to search for, or list with engine.query().")
+    return clean(query)
+
+
+def read_mode(mode: SearchMode | str | None, default: SearchMode) -> SearchMode:
+    """The search mode of this name, or the default."""
+    try:
+        return default if mode is None else SearchMode(mode)
+    except ValueError:
+        raise InvalidInput("mode", f"{mode!r} is unknown", f"Use one of: {', '.join(SearchMode)}.") from None
+
+
+def check_number(field: str, value: object, least: int) -> int:
+    """The whole number, if it is at least that."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InvalidInput(field, f"must be a whole number of at least {least}, not {value!r}", "Give such a number.")
+    return value

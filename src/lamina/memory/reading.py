@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Final
 
 from lamina.domain.filters import MemoryFilter
 from lamina.domain.memory import MemoryEntry
 from lamina.domain.scope import Scope
-from lamina.ports.memory_adapter import Capability, ListOptions, MemoryAdapter
+from lamina.ports.memory_adapter import Capability, ListOptions, MemoryAdapter, Order
 
-__all__ = ["count", "pages"]
+__all__ = ["count", "listing", "pages"]
 
 PAGE: Final = 500
 
@@ -40,6 +40,21 @@ async def count(adapter: MemoryAdapter, scope: Scope, filter: MemoryFilter) -> i
     if Capability.FILTER in adapter.capabilities or filter.where is None:
         return await adapter.count(scope, filter)
     return sum([len(page) async for page in pages(adapter, scope, filter)])
+
+
+async def listing(
+    stores: Sequence[MemoryAdapter], scope: Scope, filter: MemoryFilter, *, limit: int, offset: int
+) -> list[MemoryEntry]:
+    """A page of what the scope and the filter admit in these stores, in `Order.RELEVANCE`."""
+    found: list[MemoryEntry] = []
+    for store in stores:
+        if filter.where is not None and Capability.FILTER not in store.capabilities:
+            found += [entry async for page in pages(store, scope, filter) for entry in page]
+        else:
+            options = ListOptions(scope=scope, filter=filter, limit=limit + offset, order=Order.RELEVANCE)
+            found += await store.list(options)
+    found.sort(key=lambda entry: (-entry.relevance, -entry.created_at.timestamp(), entry.id))
+    return found[offset : offset + limit]
 
 
 def _passes(filter: MemoryFilter, entry: MemoryEntry) -> bool:

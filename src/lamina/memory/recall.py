@@ -62,6 +62,15 @@ class _Candidate:
     text: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """How the candidates came about: for the results' marks and explanation."""
+
+    degraded: tuple[Degraded, ...]
+    terms: Sequence[Term]
+    candidates: dict[Leg, int]
+
+
 @dataclass(slots=True)
 class _Found:
     """What one leg brought."""
@@ -85,13 +94,17 @@ class Recaller:
             self._vector_leg(request, query_vector),
             self._text_leg(request, query_vector),
         )
-        degraded = [embedded] if isinstance(embedded, Degraded) else []
-        degraded += by_vector.degraded + by_text.degraded
+        missing = [embedded] if isinstance(embedded, Degraded) else []
+        search = _Search(
+            degraded=(*missing, *by_vector.degraded, *by_text.degraded),
+            terms=terms,
+            candidates={Leg.VECTOR: len(by_vector.hits), Leg.TEXT: len(by_text.hits)},
+        )
         weights = await self._weights(request, terms)
         candidates = _gather(by_vector.hits, by_text.hits)
         _complete(candidates, query_vector, terms if _wants_text(request, query_vector) else [], weights)
         ranked = self._rank(candidates, request)
-        return await self._select(ranked, request, degraded, terms, {Leg.VECTOR: by_vector, Leg.TEXT: by_text})
+        return await self._select(ranked, request, search)
 
     async def _embed(self, request: RecallRequest) -> Vector | Degraded | None:
         if request.mode is SearchMode.TEXT:
@@ -180,12 +193,7 @@ class Recaller:
         return RecallResult(entry, score, breakdown, source, explanation)
 
     async def _select(
-        self,
-        ranked: list[RecallResult],
-        request: RecallRequest,
-        degraded: Sequence[Degraded],
-        terms: Sequence[Term],
-        legs: dict[Leg, _Found],
+        self, ranked: list[RecallResult], request: RecallRequest, search: _Search
     ) -> Results[RecallResult]:
         """Apply the minimum, the hook and the cut, in this order, keeping book where asked to."""
         least = request.min_score
@@ -193,16 +201,17 @@ class Recaller:
         hooked = await self._runtime.hooks.after_recall(above, request.query)
         page = hooked[request.offset : request.offset + request.limit]
         if not request.explain:
-            return Results(page, degraded=tuple(degraded))
-        dropped = (
-            _dropped(ranked, above, "min_score") + _dropped(above, hooked, "hook") + _dropped(hooked, page, "limit")
-        )
+            return Results(page, degraded=search.degraded)
         scoring = self._runtime.scoring
         explanation = RecallExplanation(
             mode=request.mode,
-            candidates={leg: len(found.hits) for leg, found in legs.items()},
-            dropped=dropped,
-            terms=[term.forms[0] for term in terms],
+            candidates=search.candidates,
+            dropped=[
+                *_dropped(ranked, above, "min_score"),
+                *_dropped(above, hooked, "hook"),
+                *_dropped(hooked, page, "limit"),
+            ],
+            terms=[term.forms[0] for term in search.terms],
             weights={
                 "similarity": scoring.similarity_weight,
                 "recency": scoring.recency_weight,
@@ -211,7 +220,7 @@ class Recaller:
                 "text_share": text_weight(request.query),
             },
         )
-        return Results(page, degraded=tuple(degraded), explanation=explanation)
+        return Results(page, degraded=search.degraded, explanation=explanation)
 
 
 def _wants_text(request: RecallRequest, query_vector: Vector | None) -> bool:

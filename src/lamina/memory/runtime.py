@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lamina.domain.memory import Layer
+from lamina.domain.memory import Layer, MemoryEntry
 from lamina.domain.recall import SearchMode
 from lamina.domain.scope import Scope
 from lamina.errors import InvalidInput
@@ -58,6 +58,14 @@ class Runtime:
             return both
         wanted = [self.store_of(layer) for layer in layers]
         return [store for store in both if store in wanted]
+
+    async def find(self, scope: Scope, id: str) -> tuple[MemoryAdapter, MemoryEntry] | None:
+        """The live memory of this id in the scope, and the store that it is in."""
+        for store in self.stores():
+            entry = await store.get(scope, id)
+            if entry is not None and not entry.is_expired(self.clock()):
+                return store, entry
+        return None
 
     def read_scope(self, owner: str | None, owner_id: str | None, namespace: str | None) -> Scope:
         """What a read may see: an owner's own memories and, unless owners are strict, the shared layers."""

@@ -71,7 +71,10 @@ class Writer:
         """Edit a memory: see `MemoryEngine.update`."""
         scope = self._runtime.write_scope(owner)
         for attempt in range(ATTEMPTS):
-            store, entry = await self._require(id, owner)
+            found = await self._runtime.find(scope, id)
+            if found is None:
+                raise MemoryNotFound(id)
+            store, entry = found
             if expected_revision is not None and entry.revision != expected_revision:
                 raise Conflict(f"The memory {id!r}", f"it has revision {entry.revision}, not {expected_revision}")
             updates = await self._prepare(entry, changes)
@@ -114,7 +117,8 @@ class Writer:
         entry = draft.entry
         store = self._runtime.store_of(entry.layer)
         if draft.given.id is not None:
-            return await self._find(entry.id)
+            found = await self._runtime.find(self._runtime.tenant_scope, entry.id)
+            return None if found is None else found[1]
         scope = self._runtime.write_scope(entry.owner, entry.namespace)
         return await store.find_duplicate(scope, entry.layer, entry.digest, entry.created_at)
 
@@ -193,21 +197,6 @@ class Writer:
         if moved is None:
             raise MemoryNotFound(entry.id)
         return moved
-
-    async def _require(self, id: str, owner: str | None) -> tuple[MemoryAdapter, MemoryEntry]:
-        scope = self._runtime.write_scope(owner)
-        for store in self._runtime.stores():
-            entry = await store.get(scope, id)
-            if entry is not None and not entry.is_expired(self._runtime.clock()):
-                return store, entry
-        raise MemoryNotFound(id)
-
-    async def _find(self, id: str) -> MemoryEntry | None:
-        for store in self._runtime.stores():
-            entry = await store.get(self._runtime.tenant_scope, id)
-            if entry is not None and not entry.is_expired(self._runtime.clock()):
-                return entry
-        return None
 
 
 def _confirmation(twin: MemoryEntry, draft: _Draft) -> dict[str, Any]:

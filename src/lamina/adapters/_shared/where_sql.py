@@ -19,13 +19,12 @@ from lamina.adapters._shared.instants import to_micros
 from lamina.domain.filters import And, Compare, Expiry, Filter, MemoryFilter, Not, Operator, Or
 from lamina.domain.memory import SHARED_LAYERS, Layer
 from lamina.domain.scope import Scope
-from lamina.domain.text import is_clean
 from lamina.domain.validation import MAX_METADATA_DEPTH
 from lamina.errors import InvalidInput
 
 __all__ = ["Sql", "conjunction", "filter_sql", "is_plain", "json_list", "scope_sql", "where_sql"]
 
-MAX_COMPARISONS: Final = 256
+MAX_COMPARISONS: Final = 500
 MAX_NESTING: Final = 16
 """SQLite's parser has a stack of 100 and each level takes up to four places of it."""
 
@@ -105,7 +104,7 @@ def where_sql(where: Filter) -> Sql:
     """The filter as a condition on `m.metadata`, true exactly where `where.matches(metadata)` is.
 
     Raises:
-        InvalidInput: more than 256 comparisons, or nested deeper than 16 levels.
+        InvalidInput: more than 500 comparisons, or nested deeper than 16 levels.
     """
     comparisons, depth = _measure(where)
     if comparisons > MAX_COMPARISONS:
@@ -164,7 +163,7 @@ def _compare(compare: Compare) -> Sql:
         sources.append(f"json_each(CASE {outer}.type WHEN 'object' THEN {outer}.value ELSE '[]' END) AS j{step}")
     test = _test(compare.operator, compare.operand, f"j{len(path) - 1}")
     keys = " AND ".join(f"j{step}.key = ?" for step in range(len(path)))
-    found = f"EXISTS (SELECT 1 FROM {' CROSS JOIN '.join(sources)} WHERE {keys} AND {test.text})"  # noqa: S608 - bound
+    found = f"EXISTS (SELECT 1 FROM {' CROSS JOIN '.join(sources)} WHERE {keys} AND {test.text})"  # noqa: S608
     return Sql(f"NOT {found}" if wants_absence else found, (*path, *test.parameters))
 
 
@@ -211,14 +210,15 @@ def _same_as_any(operands: Sequence[Any], source: str) -> Sql:
     names = [json.dumps(each) for each in operands if each is None or isinstance(each, bool)]
     texts = [each for each in operands if isinstance(each, str)]
     numbers = [each for each in operands if isinstance(each, int | float) and not isinstance(each, bool)]
-    values = f"{source}.value IN (SELECT value FROM json_each(?))"
+    listed = "IN (SELECT value FROM json_each(?))"
     parts = []
     if names:
-        parts.append(Sql(f"{source}.type IN (SELECT value FROM json_each(?))", (json_list(names),)))
+        parts.append(Sql(f"{source}.type {listed}", (json_list(names),)))
     if texts:
-        parts.append(Sql(f"({source}.type = 'text' AND {values})", (json_list(texts),)))
+        parts.append(Sql(f"({source}.type = 'text' AND {source}.value {listed})", (json_list(texts),)))
     if numbers:
-        parts.append(Sql(f"({source}.type IN ('integer', 'real') AND {values})", (json_list(numbers),)))
+        kinds = f"{source}.type IN ('integer', 'real')"
+        parts.append(Sql(f"({kinds} AND {source}.value {listed})", (json_list(numbers),)))
     joined = _joined(" OR ", parts) or Sql(_FALSE)
     return Sql(f"({joined.text})", joined.parameters)
 
@@ -233,25 +233,14 @@ def _contains(operand: Any, source: str) -> Sql:
 
 
 def _tags_sql(filter: MemoryFilter) -> list[Sql]:
-    """A tag that is no clean text stands in no entry, and must not reach SQLite, which would cut it at a NUL."""
     parts = []
     if filter.tags:
-        if all(map(_can_be_stored, filter.tags)):
-            missing = (
-                "SELECT 1 FROM json_each(?) AS asked WHERE asked.value NOT IN (SELECT value FROM json_each(m.tags))"
-            )
-            parts.append(Sql(f"NOT EXISTS ({missing})", (json_list(filter.tags),)))
-        else:
-            parts.append(Sql(_FALSE))
+        missing = "SELECT 1 FROM json_each(?) AS asked WHERE asked.value NOT IN (SELECT value FROM json_each(m.tags))"
+        parts.append(Sql(f"NOT EXISTS ({missing})", (json_list(filter.tags),)))
     if filter.tags_any:
-        stored = [tag for tag in filter.tags_any if _can_be_stored(tag)]
         found = "SELECT 1 FROM json_each(m.tags) WHERE value IN (SELECT value FROM json_each(?))"
-        parts.append(Sql(f"EXISTS ({found})", (json_list(stored),)))
+        parts.append(Sql(f"EXISTS ({found})", (json_list(filter.tags_any),)))
     return parts
-
-
-def _can_be_stored(tag: object) -> bool:
-    return isinstance(tag, str) and is_clean(tag)
 
 
 def _marks(values: Sequence[object]) -> str:

@@ -21,8 +21,8 @@ from lamina.adapters.sqlite.failures import ADAPTER, translated
 from lamina.adapters.sqlite.migrations import MIGRATIONS, Migration, check_version, migrate, refuse_newer
 from lamina.adapters.sqlite.partitions import expected_dimensions, resolve
 from lamina.adapters.sqlite.rows import pack
-from lamina.adapters.sqlite.tables import Tables
-from lamina.adapters.sqlite.workers import Work, Workers
+from lamina.adapters.sqlite.tables import Collection, Tables
+from lamina.adapters.sqlite.workers import Workers
 from lamina.adapters.sqlite.writing import Writing
 from lamina.domain.filters import MemoryFilter
 from lamina.domain.lexical import query_terms
@@ -104,7 +104,7 @@ class SqliteAdapter(MemoryAdapter):
             raise ConfigError(
                 "busy_timeout", f"must be seconds, not {busy_timeout!r}", "Give a number from 0 to 86400."
             )
-        if isinstance(readers, bool) or not isinstance(readers, int) or not 0 <= readers <= MAX_READERS:
+        if isinstance(readers, bool) or not 0 <= readers <= MAX_READERS:
             raise ConfigError("readers", f"must be a number of threads, not {readers!r}", f"Give 0 to {MAX_READERS}.")
         if not str(path):
             raise ConfigError("path", "is empty", "Give the path of a file, or ':memory:'.")
@@ -154,7 +154,7 @@ class SqliteAdapter(MemoryAdapter):
         return await self._write(change)
 
     async def get(self, scope: Scope, id: str) -> MemoryEntry | None:
-        return await self._read(lambda connection: reading.get(connection, self._tables, scope, id))
+        return await self._read(lambda collection: reading.get(collection, scope, id))
 
     async def update(
         self, scope: Scope, id: str, updates: Mapping[str, Any], *, expected_revision: int | None = None
@@ -180,12 +180,12 @@ class SqliteAdapter(MemoryAdapter):
         return await self._write(lambda writing: writing.drop_embeddings(scope))
 
     async def list(self, options: ListOptions) -> builtins.list[MemoryEntry]:
-        return await self._read(lambda connection: reading.list_entries(connection, self._tables, options))
+        return await self._read(lambda collection: reading.list_entries(collection, options))
 
     async def count(self, scope: Scope, filter: MemoryFilter) -> int:
-        def work(connection: sqlite3.Connection) -> int:
-            reach = resolve(connection, self._tables, scope, filter.layers)
-            return reading.count(connection, self._tables, reach, filter)
+        def work(collection: Collection) -> int:
+            reach = resolve(collection, scope, filter.layers)
+            return reading.count(collection, reach, filter)
 
         return await self._read(work)
 
@@ -193,16 +193,16 @@ class SqliteAdapter(MemoryAdapter):
         check_vector(embedding)
         packed = pack(embedding)
 
-        def work(connection: sqlite3.Connection) -> builtins.list[SearchHit]:
-            expected = expected_dimensions(connection, self._tables, options.scope.tenant)
+        def work(collection: Collection) -> builtins.list[SearchHit]:
+            expected = expected_dimensions(collection, options.scope.tenant)
             if expected is None:
                 return []
             if expected != len(embedding):
                 raise EmbeddingDimensionError(expected, len(embedding))
             from lamina.adapters.sqlite.nearest import nearest  # here, because numpy takes long to import
 
-            reach = resolve(connection, self._tables, options.scope, options.filter.layers)
-            return self._hits(connection, nearest(connection, self._tables, packed, reach, options), options)
+            reach = resolve(collection, options.scope, options.filter.layers)
+            return _hits(collection, nearest(collection, packed, reach, options), options)
 
         return await self._read(work)
 
@@ -211,56 +211,56 @@ class SqliteAdapter(MemoryAdapter):
         if not terms:
             return []
 
-        def work(connection: sqlite3.Connection) -> builtins.list[SearchHit]:
-            reach = resolve(connection, self._tables, options.scope, options.filter.layers)
-            return self._hits(connection, words.matching(connection, self._tables, terms, reach, options), options)
+        def work(collection: Collection) -> builtins.list[SearchHit]:
+            reach = resolve(collection, options.scope, options.filter.layers)
+            return _hits(collection, words.matching(collection, terms, reach, options), options)
 
         return await self._read(work)
 
     async def find_duplicate(self, scope: Scope, layer: Layer, digest: str, now: datetime) -> MemoryEntry | None:
-        def work(connection: sqlite3.Connection) -> MemoryEntry | None:
-            reach = resolve(connection, self._tables, scope, frozenset({layer}))
-            key = reading.find_duplicate(connection, self._tables, reach, digest, now)
-            return None if key is None else self._entries(connection, [key], embeddings=True)[key]
+        def work(collection: Collection) -> MemoryEntry | None:
+            reach = resolve(collection, scope, frozenset({layer}))
+            key = reading.find_duplicate(collection, reach, digest, now)
+            return None if key is None else reading.entries_by_key(collection, [key], embeddings=True)[key]
 
         return await self._read(work)
 
     async def term_statistics(self, scope: Scope, terms: Sequence[str], now: datetime) -> TermStatistics:
-        def work(connection: sqlite3.Connection) -> TermStatistics:
-            reach = resolve(connection, self._tables, scope, None)
-            return words.statistics(connection, self._tables, reach, terms, now)
+        def work(collection: Collection) -> TermStatistics:
+            reach = resolve(collection, scope, None)
+            return words.statistics(collection, reach, terms, now)
 
         return await self._read(work)
 
     async def history(self, scope: Scope, id: str) -> builtins.list[MemoryEntry]:
-        return await self._read(lambda connection: reading.history(connection, self._tables, scope, id))
+        return await self._read(lambda collection: reading.history(collection, scope, id))
 
     async def load_meta(self, scope: Scope, key: str) -> str | None:
-        query = self._tables.sql("SELECT value FROM {meta} WHERE tenant = ? AND key = ?")
-
-        def work(connection: sqlite3.Connection) -> str | None:
-            row = connection.execute(query, (scope.tenant, key)).fetchone()
+        def work(collection: Collection) -> str | None:
+            if not reading.can_be_id(key):
+                return None
+            query = "SELECT value FROM {meta} WHERE tenant = ? AND key = ?"
+            row = collection.execute(query, (scope.tenant, key)).fetchone()
             return row[0] if row else None
 
         return await self._read(work)
 
     async def save_meta(self, scope: Scope, key: str, value: str, now: datetime) -> None:
         check_name("key", key)
-        if not isinstance(value, str) or not value.strip() or not is_clean(value):
-            raise InvalidInput("value", "is no text that can be kept", "Give text that is not blank and holds no NUL.")
-        query = self._tables.sql("INSERT OR REPLACE INTO {meta} (tenant, key, value, saved_at) VALUES (?, ?, ?, ?)")
+        if not value.strip() or not is_clean(value):
+            remedy = "Give text that is not blank and holds no NUL and no lone surrogate."
+            raise InvalidInput("value", "is no text that can be kept", remedy)
+        query = "INSERT OR REPLACE INTO {meta} (tenant, key, value, saved_at) VALUES (?, ?, ?, ?)"
         row = (scope.tenant, key, value, to_micros(now))
-        await self._opened().write(lambda connection: connection.execute(query, row).rowcount)
+        await self._change(lambda collection: collection.execute(query, row).rowcount)
 
     async def check(self) -> builtins.list[str]:
         """Look the whole file over; what is wrong, in plain words. Empty if it is sound.
 
         Reads everything, so it takes about a second for 10,000 memories; others may read and write meanwhile.
         """
-        workers = self._opened()
         try:
-            damage = await workers.alone(lambda connection: checking.find_text_damage(connection, self._tables))
-            return damage + await self._read(lambda connection: checking.find_contradictions(connection, self._tables))
+            return await self._change(checking.find_text_damage) + await self._read(checking.find_contradictions)
         except StoreDamaged as error:
             return [error.problem]
 
@@ -274,8 +274,7 @@ class SqliteAdapter(MemoryAdapter):
         Raises:
             AdapterUnavailable: another process reads on, so that the log could not be emptied; try again.
         """
-        merge = self._tables.sql("INSERT INTO {text} ({text}) VALUES ('optimize')")
-        await self._opened().write(lambda connection: connection.execute(merge).rowcount)
+        await self._change(lambda collection: collection.execute("INSERT INTO {text} ({text}) VALUES ('optimize')"))
         await self._opened().alone(partial(_empty_log, self._location))
 
     def _opened(self) -> Workers:
@@ -284,30 +283,31 @@ class SqliteAdapter(MemoryAdapter):
             raise AdapterError(self.name, f"{self._location} is not open", "Call `await adapter.initialize()` first.")
         return workers
 
-    async def _read(self, work: Work[T]) -> T:
-        return await self._opened().read(work)
+    async def _read(self, work: Callable[[Collection], T]) -> T:
+        return await self._opened().read(lambda connection: work(Collection(connection, self._tables)))
+
+    async def _change(self, work: Callable[[Collection], T]) -> T:
+        def checked(connection: sqlite3.Connection) -> T:
+            collection = Collection(connection, self._tables)
+            check_version(collection, len(self._migrations))
+            return work(collection)
+
+        return await self._opened().write(checked)
 
     async def _write(self, change: Callable[[Writing], T]) -> T:
-        def work(connection: sqlite3.Connection) -> T:
-            check_version(connection, self._tables, len(self._migrations))
-            writing = Writing(connection, self._tables)
+        def work(collection: Collection) -> T:
+            writing = Writing(collection)
             outcome = change(writing)
             writing.flush()
             return outcome
 
-        return await self._opened().write(work)
+        return await self._change(work)
 
-    def _hits(
-        self, connection: sqlite3.Connection, ranked: Sequence[tuple[int, float]], options: SearchOptions
-    ) -> builtins.list[SearchHit]:
-        keys = [key for key, _ in ranked]
-        entries = self._entries(connection, keys, embeddings=options.include_embeddings)
-        return [SearchHit(entries[key], similarity) for key, similarity in ranked]
 
-    def _entries(
-        self, connection: sqlite3.Connection, keys: Sequence[int], *, embeddings: bool
-    ) -> dict[int, MemoryEntry]:
-        return reading.entries_by_key(connection, self._tables, keys, embeddings=embeddings)
+def _hits(collection: Collection, ranked: Sequence[tuple[int, float]], options: SearchOptions) -> list[SearchHit]:
+    keys = [key for key, _ in ranked]
+    entries = reading.entries_by_key(collection, keys, embeddings=options.include_embeddings)
+    return [SearchHit(entries[key], similarity) for key, similarity in ranked]
 
 
 def _was_updated(writing: Writing, scope: Scope, update: Update) -> bool:
@@ -317,7 +317,7 @@ def _was_updated(writing: Writing, scope: Scope, update: Update) -> bool:
         return False
 
 
-def _open(  # noqa: PLR0917 - bound once, by `initialize`
+def _open(
     location: Location, tables: Tables, migrations: tuple[Migration, ...], backup: bool, writes: bool
 ) -> sqlite3.Connection:
     """What a thread does before its first job; the writing one's comes first."""
@@ -325,11 +325,11 @@ def _open(  # noqa: PLR0917 - bound once, by `initialize`
         return connect(location, writes=False)
     if location.path is not None:
         create_private(location.path)
-    inspect(location, lambda connection: refuse_newer(connection, tables, len(migrations)))
+    inspect(location, lambda connection: refuse_newer(Collection(connection, tables), len(migrations)))
     connection = connect(location, writes=True)
     try:
         with translated(str(location)):
-            migrate(location, tables, connection, migrations=migrations, backup=backup)
+            migrate(location, Collection(connection, tables), migrations, backup=backup)
     except BaseException:
         connection.close()
         raise

@@ -4,65 +4,59 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from itertools import islice
+from typing import Final
 
-from lamina.adapters.sqlite.partitions import LAST
-from lamina.adapters.sqlite.tables import Tables
+from lamina.adapters.sqlite.partitions import LAST, bounds, partition_of
+from lamina.adapters.sqlite.tables import Collection
 from lamina.adapters.sqlite.vectors import BLOCK
 from lamina.domain.lexical import index_terms
 
 __all__ = ["find_contradictions", "find_text_damage"]
 
-SHOWN = 5
+SHOWN: Final = 5
 """Most findings of one kind; more of the same tell nothing new."""
 
-_COUNTED = (
-    (
-        "SELECT count(*) FROM {memories} AS m LEFT JOIN {text} ON {text}.rowid = m.key WHERE {text}.rowid IS NULL",
-        "memories have no text in the index",
-    ),
-    (
-        "SELECT count(*) FROM {text} LEFT JOIN {memories} AS m ON m.key = {text}.rowid WHERE m.key IS NULL",
-        "texts in the index belong to no memory",
-    ),
-    (
-        "SELECT count(*) FROM {vectors} AS v LEFT JOIN {memories} AS m ON m.key = v.key WHERE m.key IS NULL",
-        "vectors belong to no memory",
-    ),
-    (
-        "SELECT count(*) FROM {vectors} AS v LEFT JOIN {blocks} AS b ON b.key = v.block "
-        "WHERE v.block IS NOT NULL AND b.key IS NULL",
-        "vectors stand in a block that does not exist",
-    ),
-    (
-        "SELECT count(*) FROM {vectors} AS v JOIN {partitions} AS p ON p.id = v.key >> 32 "
-        "WHERE length(v.data) <> 4 * p.dimensions",
-        "vectors have another length than their partition says",
-    ),
-    (
-        "SELECT count(*) FROM {partitions} AS p WHERE p.vectors <> (SELECT count(*) FROM {vectors} AS v "
-        "WHERE v.key BETWEEN (p.id << 32) AND ((p.id << 32) | 4294967295))",
-        "partitions count their vectors wrongly",
-    ),
-    (
-        "SELECT count(*) FROM {memories} AS m JOIN {partitions} AS p ON p.id = m.partition "
-        "WHERE m.tenant <> p.tenant OR m.key & 4294967295 > p.last",
-        "memories contradict their partition",
-    ),
-    (
-        "SELECT count(*) FROM {memories} WHERE seq > (SELECT value FROM {counters} WHERE name = 'seq')",
-        "memories are newer than the counter",
-    ),
-    (
-        "SELECT count(*) FROM {history} AS h LEFT JOIN {memories} AS m ON m.seq = h.seq WHERE m.seq IS NULL",
-        "former versions belong to no memory",
-    ),
-)
+_COUNTED: Final = {
+    "memories have no text in the index": """
+        SELECT count(*) FROM {memories} AS m LEFT JOIN {text} ON {text}.rowid = m.key WHERE {text}.rowid IS NULL
+    """,
+    "texts in the index belong to no memory": """
+        SELECT count(*) FROM {text} LEFT JOIN {memories} AS m ON m.key = {text}.rowid WHERE m.key IS NULL
+    """,
+    "vectors belong to no memory": """
+        SELECT count(*) FROM {vectors} AS v LEFT JOIN {memories} AS m ON m.key = v.key WHERE m.key IS NULL
+    """,
+    "vectors stand in a block that does not exist": """
+        SELECT count(*) FROM {vectors} AS v LEFT JOIN {blocks} AS b ON b.key = v.block
+        WHERE v.block IS NOT NULL AND b.key IS NULL
+    """,
+    "vectors have another length than their partition says": """
+        SELECT count(*) FROM {vectors} AS v JOIN {partitions} AS p ON p.id = v.key >> 32
+        WHERE length(v.data) <> 4 * p.dimensions
+    """,
+    "partitions count their vectors wrongly": """
+        SELECT count(*) FROM {partitions} AS p
+        WHERE p.vectors <> (SELECT count(*) FROM {vectors} AS v WHERE v.key {in_partition})
+    """,
+    "memories contradict their partition": """
+        SELECT count(*) FROM {memories} AS m JOIN {partitions} AS p ON p.id = m.partition
+        WHERE m.tenant <> p.tenant OR m.key & 4294967295 > p.last
+    """,
+    "memories are newer than the counter": """
+        SELECT count(*) FROM {memories} WHERE seq > (SELECT value FROM {counters} WHERE name = 'seq')
+    """,
+    "former versions belong to no memory": """
+        SELECT count(*) FROM {history} WHERE seq NOT IN (SELECT seq FROM {memories})
+    """,
+}
+"""What there must be none of, each with the query that counts it."""
 
 
-def find_text_damage(connection: sqlite3.Connection, tables: Tables) -> list[str]:
+def find_text_damage(collection: Collection) -> list[str]:
     """What the text index finds wrong with itself; it can only be asked by a connection that may write."""
     try:
-        connection.execute(tables.sql("INSERT INTO {text} ({text}, rank) VALUES ('integrity-check', 1)"))
+        collection.execute("INSERT INTO {text} ({text}, rank) VALUES ('integrity-check', 1)")
     except sqlite3.DatabaseError as error:
         if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CORRUPT:
             raise
@@ -70,39 +64,35 @@ def find_text_damage(connection: sqlite3.Connection, tables: Tables) -> list[str
     return []
 
 
-def find_contradictions(connection: sqlite3.Connection, tables: Tables) -> list[str]:
+def find_contradictions(collection: Collection) -> list[str]:
     """What is wrong, in plain words; nothing if all is well."""
-    findings = [row[0] for row in connection.execute(f"PRAGMA integrity_check({SHOWN})") if row[0] != "ok"]
-    findings += [f"{table}: a reference leads nowhere" for table, *_ in connection.execute("PRAGMA foreign_key_check")]
-    for query, meaning in _COUNTED:
-        (wrong,) = connection.execute(tables.sql(query)).fetchone()
+    findings = [row[0] for row in collection.execute(f"PRAGMA integrity_check({SHOWN})") if row[0] != "ok"]
+    findings += [f"{row[0]}: a reference leads nowhere" for row in collection.execute("PRAGMA foreign_key_check")]
+    for meaning, query in _COUNTED.items():
+        (wrong,) = collection.execute(query).fetchone()
         if wrong:
             findings.append(f"{wrong} {meaning}")
     for find in (_stale_texts, _wrong_codes):
-        found = list(find(connection, tables))
-        findings += found[:SHOWN]
+        findings += islice(find(collection), SHOWN)
     return findings
 
 
-def _stale_texts(connection: sqlite3.Connection, tables: Tables) -> Iterator[str]:
+def _stale_texts(collection: Collection) -> Iterator[str]:
     query = "SELECT m.id, m.content, {text}.terms FROM {memories} AS m JOIN {text} ON {text}.rowid = m.key"
-    for id, content, terms in connection.execute(tables.sql(query)):
+    for id, content, terms in collection.execute(query):
         if " ".join(index_terms(content)) != terms:
             yield f"the memory {id!r} is indexed with other words than it holds"
 
 
-def _wrong_codes(connection: sqlite3.Connection, tables: Tables) -> Iterator[str]:
+def _wrong_codes(collection: Collection) -> Iterator[str]:
     """Each block is made anew from the exact vectors of its members and compared."""
     from lamina.adapters.sqlite import codes  # here, because numpy takes longer to import than all the rest
 
-    members = tables.sql("SELECT key, slot, data FROM {vectors} WHERE block = ? AND key BETWEEN ? AND ?")
-    for key, live, data in connection.execute(tables.sql("SELECT key, live, data FROM {blocks}")).fetchall():
-        first = key & ~LAST
+    members = "SELECT slot, key, data FROM {vectors} WHERE block = ? AND key BETWEEN ? AND ?"
+    for key, live, data in collection.execute("SELECT key, live, data FROM {blocks}"):
         stored = codes.Block(data)
-        found = {
-            slot: (member & LAST, vector)
-            for member, slot, vector in connection.execute(members, (key, first, first | LAST))
-        }
+        rows = collection.execute(members, (key, *bounds(partition_of(key))))
+        found = {slot: (member & LAST, vector) for slot, member, vector in rows}
         counts = [found[slot][0] if slot in found else 0 for slot in range(BLOCK)]
         if counts != stored.counts.tolist() or live != len(found):
             yield f"the block {key} names other vectors than those that stand in it"

@@ -63,7 +63,11 @@ def create_private(path: Path) -> None:
                 with suppress(FileExistsError):  # another process was faster
                     folder.mkdir(mode=0o700)
         with suppress(FileExistsError):
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            created = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            try:
+                path.chmod(0o600)  # whatever the umask took away
+            finally:
+                os.close(created)
 
 
 def inspect(location: Location, check: Callable[[sqlite3.Connection], None]) -> None:

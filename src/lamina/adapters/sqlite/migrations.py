@@ -5,22 +5,22 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from lamina.adapters._shared.where_sql import json_list
 from lamina.adapters.sqlite.connection import Location, connect, create_private
 from lamina.adapters.sqlite.failures import ADAPTER, translated
-from lamina.adapters.sqlite.tables import Tables
+from lamina.adapters.sqlite.tables import Collection
 from lamina.domain.lexical import ANALYZER_VERSION, index_terms
 from lamina.errors import ConfigError, StoreDamaged
 
 __all__ = ["MIGRATIONS", "Migration", "check_version", "migrate", "refuse_newer"]
 
-Migration: TypeAlias = Callable[[sqlite3.Connection, Tables], None]
+Migration: TypeAlias = Callable[[Collection], None]
 
 _SECURE_FTS: Final = (3, 42, 0)
 _SECURE_FTS_FORMAT: Final = 5
@@ -102,7 +102,7 @@ CREATE TABLE {blocks} (
 CREATE TABLE {history} (
     seq INTEGER NOT NULL,
     revision INTEGER NOT NULL,
-    entry TEXT NOT NULL,
+    entry TEXT,
     PRIMARY KEY (seq, revision)
 ) STRICT
 """,
@@ -125,25 +125,22 @@ CREATE TABLE {counters} (
 )
 
 
-def _create_tables(connection: sqlite3.Connection, tables: Tables) -> None:
-    names = list(tables.names.values())
-    marks = ", ".join("?" * len(names))
-    query = f"SELECT name FROM sqlite_master WHERE name IN ({marks})"  # noqa: S608 - only question marks
-    taken = connection.execute(query, names).fetchone()
+def _create_tables(collection: Collection) -> None:
+    names = json_list(collection.tables.names.values())
+    query = "SELECT name FROM sqlite_master WHERE name IN (SELECT value FROM json_each(?))"
+    taken = collection.execute(query, (names,)).fetchone()
     if taken:
         raise ConfigError("table", f"the file has a table {taken[0]} for something else", "Choose another name.")
     for statement in _TABLES:
-        connection.execute(tables.sql(statement))
-    _create_text_index(connection, tables)
+        collection.execute(statement)
+    _create_text_index(collection)
 
 
 MIGRATIONS: Final[tuple[Migration, ...]] = (_create_tables,)
 """Step n makes version n out of version n - 1. A step that was released is never changed."""
 
 
-def migrate(
-    location: Location, tables: Tables, connection: sqlite3.Connection, *, migrations: Sequence[Migration], backup: bool
-) -> None:
+def migrate(location: Location, collection: Collection, migrations: Sequence[Migration], *, backup: bool) -> None:
     """Bring the collection to the newest version, each step in a transaction that decides anew what is to do.
 
     Before the first step that changes an existing collection, the file is copied beside itself,
@@ -152,92 +149,96 @@ def migrate(
     Raises:
         StoreDamaged: the collection was written by a newer Lamina; nothing was changed.
     """
-    target = len(migrations)
+    connection = collection.connection
     is_saved = not backup
     while True:
-        version = _version(connection, tables)
-        refuse_newer(connection, tables, target)
-        if version == target and _analyzer(connection, tables) == ANALYZER_VERSION:
+        refuse_newer(collection, len(migrations))
+        version = _version(collection)
+        if _is_current(collection, version, len(migrations)):
             return
         connection.execute("BEGIN IMMEDIATE")
         try:
-            if _version(connection, tables) != version:  # another process was faster
-                continue
+            if _version(collection) != version or _is_current(collection, version, len(migrations)):
+                continue  # another process was faster
             if version and not is_saved:
-                _save_copy(location, tables, version)
+                _save_copy(location, collection, version)
                 is_saved = True
-            if version < target:
-                connection.execute(_VERSIONS)
-                migrations[version](connection, tables)
-                connection.execute("INSERT OR REPLACE INTO schema_version VALUES (?, ?)", (tables.prefix, version + 1))
-            elif _analyzer(connection, tables) != ANALYZER_VERSION:
-                _rebuild_text_index(connection, tables)
+            if version < len(migrations):
+                _take_step(collection, version, migrations[version])
+            else:
+                _rebuild_text_index(collection)
             connection.execute("COMMIT")
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
 
 
-def refuse_newer(connection: sqlite3.Connection, tables: Tables, target: int) -> None:
+def refuse_newer(collection: Collection, target: int) -> None:
     """Raise if this code is too old for the collection, or its SQLite for the text index."""
-    version = _version(connection, tables)
+    version = _version(collection)
     if version > target:
-        raise StoreDamaged(ADAPTER, f"{tables.prefix} has version {version}, this Lamina knows {target}", _UPGRADE)
+        problem = f"{collection.tables.prefix} has the version {version}, and this Lamina knows {target}"
+        raise StoreDamaged(ADAPTER, problem, _UPGRADE)
     if version and sqlite3.sqlite_version_info < _SECURE_FTS:
-        query = tables.sql("SELECT v FROM {text}_config WHERE k = 'version'")
-        (text_format,) = connection.execute(query).fetchone()
+        (text_format,) = collection.execute("SELECT v FROM {text}_config WHERE k = 'version'").fetchone()
         if text_format >= _SECURE_FTS_FORMAT:
             remedy = "Use a Python with SQLite 3.42 or newer."
             raise StoreDamaged(ADAPTER, "the text index was written by a newer SQLite", remedy)
 
 
-def check_version(connection: sqlite3.Connection, tables: Tables, target: int) -> None:
+def check_version(collection: Collection, target: int) -> None:
     """Raise if another process has migrated the collection since it was opened here: old code must not write."""
-    version = _version(connection, tables)
+    version = _version(collection)
     if version != target:
-        raise StoreDamaged(ADAPTER, f"{tables.prefix} has version {version} now, this Lamina knows {target}", _UPGRADE)
+        problem = f"{collection.tables.prefix} has the version {version} now, and this Lamina knows {target}"
+        raise StoreDamaged(ADAPTER, problem, _UPGRADE)
 
 
-def _version(connection: sqlite3.Connection, tables: Tables) -> int:
-    try:
-        query = "SELECT version FROM schema_version WHERE component = ?"
-        row = connection.execute(query, (tables.prefix,)).fetchone()
-    except sqlite3.OperationalError as error:
-        if "no such table" in str(error):
-            return 0
-        raise
+def _version(collection: Collection) -> int:
+    """The collection's version; 0 if it is not there."""
+    if not collection.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_version'").fetchone():
+        return 0
+    query = "SELECT version FROM schema_version WHERE component = ?"
+    row = collection.execute(query, (collection.tables.prefix,)).fetchone()
     return row[0] if row else 0
 
 
-def _analyzer(connection: sqlite3.Connection, tables: Tables) -> int:
-    (version,) = connection.execute(tables.sql("SELECT value FROM {counters} WHERE name = 'analyzer'")).fetchone()
-    return int(version)
+def _is_current(collection: Collection, version: int, target: int) -> bool:
+    if version != target:
+        return False
+    (analyzer,) = collection.execute("SELECT value FROM {counters} WHERE name = 'analyzer'").fetchone()
+    return bool(analyzer == ANALYZER_VERSION)
 
 
-def _create_text_index(connection: sqlite3.Connection, tables: Tables) -> None:
+def _take_step(collection: Collection, version: int, step: Migration) -> None:
+    collection.execute(_VERSIONS)
+    step(collection)
+    row = (collection.tables.prefix, version + 1)
+    collection.execute("INSERT OR REPLACE INTO schema_version (component, version) VALUES (?, ?)", row)
+
+
+def _create_text_index(collection: Collection) -> None:
     # The terms are made by `lamina.domain.lexical`; `ascii` splits them where they are joined, at the spaces.
-    connection.execute(tables.sql("CREATE VIRTUAL TABLE {text} USING fts5 (terms, tokenize = 'ascii')"))
+    collection.execute("CREATE VIRTUAL TABLE {text} USING fts5 (terms, tokenize = 'ascii')")
     if sqlite3.sqlite_version_info >= _SECURE_FTS:
-        connection.execute(tables.sql("INSERT INTO {text} ({text}, rank) VALUES ('secure-delete', 1)"))
-    connection.execute(tables.sql("UPDATE {counters} SET value = ? WHERE name = 'analyzer'"), (ANALYZER_VERSION,))
+        collection.execute("INSERT INTO {text} ({text}, rank) VALUES ('secure-delete', 1)")
+    collection.execute("UPDATE {counters} SET value = ? WHERE name = 'analyzer'", (ANALYZER_VERSION,))
 
 
-def _rebuild_text_index(connection: sqlite3.Connection, tables: Tables) -> None:
+def _rebuild_text_index(collection: Collection) -> None:
     """Index all contents anew, because this version of the analyzer gives other terms."""
-    connection.execute(tables.sql("DROP TABLE {text}"))
-    _create_text_index(connection, tables)
-    contents = connection.execute(tables.sql("SELECT key, content FROM {memories} ORDER BY key"))
-    connection.executemany(
-        tables.sql("INSERT INTO {text} (rowid, terms) VALUES (?, ?)"),
-        ((key, " ".join(index_terms(content))) for key, content in contents),
-    )
+    collection.execute("DROP TABLE {text}")
+    _create_text_index(collection)
+    contents = collection.execute("SELECT key, content FROM {memories} ORDER BY key")
+    rows = ((key, " ".join(index_terms(content))) for key, content in contents)
+    collection.execute_many("INSERT INTO {text} (rowid, terms) VALUES (?, ?)", rows)
 
 
-def _save_copy(location: Location, tables: Tables, version: int) -> None:
+def _save_copy(location: Location, collection: Collection, version: int) -> None:
     """Copy the file as it is, whole or not at all, while the caller's lock keeps others from writing."""
     if location.path is None:
         return
-    copy = Path(f"{location.path}.{tables.prefix}-v{version}.backup")
+    copy = Path(f"{location.path}.{collection.tables.prefix}-v{version}.backup")
     unfinished = Path(f"{copy}.part")
     unfinished.unlink(missing_ok=True)
     create_private(unfinished)
@@ -247,4 +248,4 @@ def _save_copy(location: Location, tables: Tables, version: int) -> None:
         closing(sqlite3.connect(unfinished)) as target,
     ):
         source.backup(target)
-    os.replace(unfinished, copy)
+    unfinished.replace(copy)

@@ -6,7 +6,6 @@ out what their known difference proves to be farther away than the `limit`-th be
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from itertools import islice
 from typing import Final
@@ -15,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lamina.adapters._shared.instants import to_micros
-from lamina.adapters._shared.where_sql import is_plain, json_list
-from lamina.adapters.sqlite.codes import Block, as_rows, cosines
-from lamina.adapters.sqlite.partitions import IN_PARTITION, LAST, Reach
+from lamina.adapters._shared.where_sql import Sql, conjunction, is_plain, json_list
+from lamina.adapters.sqlite.codes import Block, as_rows, cosines, unit
+from lamina.adapters.sqlite.partitions import LAST, Reach
 from lamina.adapters.sqlite.reading import condition_of
-from lamina.adapters.sqlite.tables import Tables
+from lamina.adapters.sqlite.tables import Collection
 from lamina.adapters.sqlite.vectors import read_vectors
 from lamina.ports.memory_adapter import SearchOptions
 
@@ -38,121 +37,91 @@ ROUNDING: Final = 1e-5
 """More than what float32 arithmetic can be off by in one product of unit vectors."""
 
 
-def nearest(
-    connection: sqlite3.Connection, tables: Tables, query: bytes, reach: Reach, options: SearchOptions
-) -> list[tuple[int, float]]:
+def nearest(collection: Collection, query: bytes, reach: Reach, options: SearchOptions) -> list[tuple[int, float]]:
     """The keys and cosines of the entries in reach that are closest, best first, ties by id."""
+    if reach.is_empty:
+        return []
     wanted = as_rows([query])[0]
-    admitted = None if is_plain(options.filter) else _admitted(connection, tables, reach, options)
-    if admitted is not None and len(admitted) <= RESCORED_AT_ONCE:
-        candidates = admitted
-    else:
-        expired = _expired(connection, tables, reach, options) if admitted is None else None
-        candidates = _candidates(connection, tables, wanted, reach, options.limit, admitted, expired)
-    return _best(connection, tables, wanted, candidates, options.limit)
+    if is_plain(options.filter):
+        expired = _keys(collection, reach, Sql("m.expires_at <= ?", (to_micros(options.filter.now),)))
+        keys, near, off = _first_look(collection, wanted, reach)
+        seen = ~np.isin(keys, expired)
+        candidates = _contenders(keys[seen], near[seen], off[seen], options.limit)
+        return _best(collection, wanted, candidates, options.limit)
+    has_vector = collection.tables.sql("EXISTS (SELECT 1 FROM {vectors} AS v WHERE v.key = m.key)")
+    admitted = _keys(collection, reach, conjunction([condition_of(collection, options.filter), Sql(has_vector)]))
+    if len(admitted) > RESCORED_AT_ONCE:
+        keys, near, off = _first_look(collection, wanted, reach)
+        seen = np.isin(keys, admitted)
+        admitted = _contenders(keys[seen], near[seen], off[seen], options.limit)
+    return _best(collection, wanted, admitted, options.limit)
 
 
-def _admitted(connection: sqlite3.Connection, tables: Tables, reach: Reach, options: SearchOptions) -> Keys:
-    """The keys in reach that have a vector and pass the filter."""
-    condition = condition_of(tables, options.filter)
-    template = (
-        "SELECT m.key FROM {partitions} AS p CROSS JOIN {memories} AS m ON m.partition = p.id "
-        "WHERE {reach} AND {condition} AND EXISTS (SELECT 1 FROM {vectors} AS v WHERE v.key = m.key)"
-    )
-    query = tables.sql(template, reach=reach.condition.text, condition=condition.text)
-    return _keys(connection, query, (*reach.condition.parameters, *condition.parameters))
-
-
-def _expired(connection: sqlite3.Connection, tables: Tables, reach: Reach, options: SearchOptions) -> Keys:
-    template = (
-        "SELECT m.key FROM {partitions} AS p CROSS JOIN {memories} AS m ON m.partition = p.id "
-        "WHERE {reach} AND m.expires_at <= ?"
-    )
-    query = tables.sql(template, reach=reach.condition.text)
-    return _keys(connection, query, (*reach.condition.parameters, to_micros(options.filter.now)))
-
-
-def _candidates(  # noqa: PLR0917 - one computation with all its facts
-    connection: sqlite3.Connection,
-    tables: Tables,
-    wanted: Numbers,
-    reach: Reach,
-    limit: int,
-    admitted: Keys | None,
-    expired: Keys | None,
-) -> Keys:
+def _contenders(keys: Keys, near: Numbers, off: Numbers, limit: int) -> Keys:
     """The keys that can be among the `limit` best: no other can, whatever its exact cosine."""
-    parts = [*_coded(connection, tables, wanted, reach), *_loose(connection, tables, wanted, reach)]
-    if not parts:
-        return np.empty(0, np.int64)
-    keys, near, differences = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    seen = keys & LAST != 0  # the others are empty slots
-    if admitted is not None:
-        seen &= np.isin(keys, admitted)
-    elif expired is not None and len(expired):
-        seen &= ~np.isin(keys, expired)
-    keys, near, differences = keys[seen], near[seen], differences[seen]
     if len(keys) <= limit:
         return keys
-    surely = near - differences
+    surely = near - off
     threshold = np.partition(surely, len(keys) - limit)[len(keys) - limit]
-    return keys[near + differences >= threshold - ROUNDING]
+    contenders: Keys = keys[near + off >= threshold - ROUNDING]
+    return contenders
 
 
-def _coded(
-    connection: sqlite3.Connection, tables: Tables, wanted: Numbers, reach: Reach
-) -> Iterator[tuple[Keys, Numbers, Numbers]]:
-    """Keys, cosines by the codes, and how far those may be off, of what stands in blocks."""
-    length = np.linalg.norm(wanted)
-    direction = (wanted / length if length > 0 else wanted).astype(np.float32)
-    template = (
-        "SELECT b.key, b.data FROM {partitions} AS p CROSS JOIN {blocks} AS b ON b.key "
-        + IN_PARTITION
-        + " WHERE {reach}"
-    )
-    rows = connection.execute(tables.sql(template, reach=reach.condition.text), reach.condition.parameters)
+def _first_look(collection: Collection, wanted: Numbers, reach: Reach) -> tuple[Keys, Numbers, Numbers]:
+    """Of all vectors in reach: keys, cosines, and how far those may be off."""
+    parts = [(np.empty(0, np.int64), np.empty(0), np.empty(0))]
+    parts += _coded(collection, wanted, reach)
+    parts += _loose(collection, wanted, reach)
+    keys, near, off = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    taken = keys & LAST != 0  # the others are empty slots
+    return keys[taken], near[taken], off[taken]
+
+
+def _coded(collection: Collection, wanted: Numbers, reach: Reach) -> Iterator[tuple[Keys, Numbers, Numbers]]:
+    """What stands in blocks, by its codes."""
+    direction = unit(wanted[None])[0].astype(np.float32)
+    query = "SELECT b.key, b.data FROM {partitions} AS p CROSS JOIN {blocks} AS b ON b.key {in_partition} WHERE {reach}"
+    rows = collection.execute(query, reach.condition.parameters, reach=reach.condition.text)
     while chunk := list(islice(rows, AT_ONCE)):
-        blocks = [Block(data) for _, data in chunk]
-        codes = np.concatenate([block.codes for block in blocks]).astype(np.float32)
-        steps = np.concatenate([block.steps for block in blocks])
-        keys = np.concatenate(
-            [(key & ~LAST) | block.counts.astype(np.int64) for (key, _), block in zip(chunk, blocks, strict=True)]
-        )
-        differences = np.concatenate([block.differences for block in blocks])
-        yield keys, (codes @ direction) * steps, differences
+        blocks = [(key & ~LAST, Block(data)) for key, data in chunk]
+        codes = np.concatenate([block.codes for _, block in blocks]).astype(np.float32)
+        steps = np.concatenate([block.steps for _, block in blocks])
+        keys = np.concatenate([first | block.counts.astype(np.int64) for first, block in blocks])
+        off = np.concatenate([block.differences for _, block in blocks])
+        yield keys, (codes @ direction) * steps, off
 
 
-def _loose(
-    connection: sqlite3.Connection, tables: Tables, wanted: Numbers, reach: Reach
-) -> Iterator[tuple[Keys, Numbers, Numbers]]:
-    """Keys and exact cosines of what stands in no block yet."""
-    template = (
+def _loose(collection: Collection, wanted: Numbers, reach: Reach) -> Iterator[tuple[Keys, Numbers, Numbers]]:
+    """What stands in no block yet, exactly."""
+    query = (
         "SELECT v.key, v.data FROM {partitions} AS p CROSS JOIN {vectors} AS v INDEXED BY {vectors}_loose "
-        "ON v.block IS NULL AND v.key " + IN_PARTITION + " WHERE {reach}"
+        "ON v.block IS NULL AND v.key {in_partition} WHERE {reach}"
     )
-    rows = connection.execute(tables.sql(template, reach=reach.condition.text), reach.condition.parameters).fetchall()
+    rows = collection.execute(query, reach.condition.parameters, reach=reach.condition.text).fetchall()
     if rows:
         exact = cosines(as_rows([data for _, data in rows]), wanted)
         yield np.array([key for key, _ in rows], np.int64), exact, np.zeros(len(rows))
 
 
-def _best(
-    connection: sqlite3.Connection, tables: Tables, wanted: Numbers, candidates: Keys, limit: int
-) -> list[tuple[int, float]]:
-    vectors = read_vectors(connection, tables, candidates.tolist())
+def _best(collection: Collection, wanted: Numbers, candidates: Keys, limit: int) -> list[tuple[int, float]]:
+    """The best of the candidates by their exact cosines."""
+    vectors = read_vectors(collection, candidates.tolist())
     if not vectors:
         return []
-    keys = list(vectors)
+    keys = np.array(list(vectors), np.int64)
     exact = cosines(as_rows(list(vectors.values())), wanted)
     if len(keys) > limit:  # all that are as close as the last one, so that their ids decide
-        last = np.partition(exact, len(keys) - limit)[len(keys) - limit]
-        keys = [key for key, cosine in zip(keys, exact, strict=True) if cosine >= last]
-        exact = exact[exact >= last]
-    query = tables.sql("SELECT key, id FROM {memories} WHERE key IN (SELECT value FROM json_each(?))")
-    ids = dict(connection.execute(query, (json_list(keys),)).fetchall())
-    ranked = sorted(zip(keys, exact.tolist(), strict=True), key=lambda pair: (-pair[1], ids[pair[0]]))
+        tied = exact >= np.partition(exact, len(keys) - limit)[len(keys) - limit]
+        keys, exact = keys[tied], exact[tied]
+    query = "SELECT key, id FROM {memories} WHERE key IN (SELECT value FROM json_each(?))"
+    ids = dict(collection.execute(query, (json_list(keys.tolist()),)).fetchall())
+    ranked = sorted(zip(keys.tolist(), exact.tolist(), strict=True), key=lambda pair: (-pair[1], ids[pair[0]]))
     return ranked[:limit]
 
 
-def _keys(connection: sqlite3.Connection, query: str, parameters: tuple[object, ...]) -> Keys:
-    return np.array([key for (key,) in connection.execute(query, parameters)], np.int64)
+def _keys(collection: Collection, reach: Reach, condition: Sql) -> Keys:
+    """The keys in reach that meet the condition."""
+    query = "SELECT m.key FROM {scoped} WHERE {reach} AND {condition}"
+    parameters = (*reach.condition.parameters, *condition.parameters)
+    rows = collection.execute(query, parameters, reach=reach.condition.text, condition=condition.text)
+    return np.array([key for (key,) in rows], np.int64)

@@ -7,24 +7,21 @@ ranges of keys.
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass
 from typing import Final
 
 from lamina.adapters._shared.where_sql import Sql, scope_sql
-from lamina.adapters.sqlite.tables import Tables
+from lamina.adapters.sqlite.tables import Collection
 from lamina.domain.memory import Layer
 from lamina.domain.scope import Scope
 
-__all__ = ["IN_PARTITION", "LAST", "Reach", "expected_dimensions", "partition_of", "resolve"]
+__all__ = ["LAST", "Reach", "bounds", "expected_dimensions", "partition_of", "resolve"]
 
 LAST: Final = 0xFFFFFFFF
 """The greatest count in a partition."""
 
 FEW: Final = 16
 """Up to so many partitions are read one range after the other; more are joined."""
-
-IN_PARTITION: Final = "BETWEEN (p.id << 32) AND ((p.id << 32) | 4294967295)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +42,25 @@ def partition_of(key: int) -> int:
     return key >> 32
 
 
-def resolve(connection: sqlite3.Connection, tables: Tables, scope: Scope, layers: frozenset[Layer] | None) -> Reach:
+def bounds(partition: int) -> tuple[int, int]:
+    """The least and the greatest key of the partition."""
+    return partition << 32, partition << 32 | LAST
+
+
+def resolve(collection: Collection, scope: Scope, layers: frozenset[Layer] | None = None) -> Reach:
     """The partitions that the scope admits, of these layers or of all."""
     condition = scope_sql(scope, layers)
-    query = tables.sql("SELECT p.id FROM {partitions} AS p WHERE {condition} LIMIT ?", condition=condition.text)
-    ids = tuple(id for (id,) in connection.execute(query, (*condition.parameters, FEW + 1)))
+    query = "SELECT p.id FROM {partitions} AS p WHERE {condition} LIMIT ?"
+    rows = collection.execute(query, (*condition.parameters, FEW + 1), condition=condition.text)
+    ids = tuple(id for (id,) in rows)
     if len(ids) > FEW:
         return Reach(condition, None)
     marks = ", ".join("?" * len(ids))
     return Reach(Sql(f"p.id IN ({marks})", ids), ids)
 
 
-def expected_dimensions(connection: sqlite3.Connection, tables: Tables, tenant: str) -> int | None:
+def expected_dimensions(collection: Collection, tenant: str) -> int | None:
     """How long the tenant's vectors are, or None if it has none."""
-    query = tables.sql("SELECT dimensions FROM {partitions} WHERE tenant = ? AND vectors > 0 LIMIT 1")
-    row = connection.execute(query, (tenant,)).fetchone()
+    query = "SELECT dimensions FROM {partitions} WHERE tenant = ? AND vectors > 0 LIMIT 1"
+    row = collection.execute(query, (tenant,)).fetchone()
     return row[0] if row else None

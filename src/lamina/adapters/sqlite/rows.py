@@ -7,16 +7,14 @@ import sys
 from array import array
 from collections.abc import Sequence
 from datetime import datetime
-from math import isfinite
 from typing import Any, Final
 
 from lamina.adapters._shared.instants import from_micros, to_micros
 from lamina.adapters.sqlite.failures import ADAPTER, RESTORE
-from lamina.domain.filters import INT64
 from lamina.domain.memory import Layer, MemoryEntry, Trust, Vector
-from lamina.errors import InvalidInput, StoreDamaged
+from lamina.errors import StoreDamaged
 
-__all__ = ["STORED", "check_count", "entry_of", "pack", "selected", "unpack", "values_of", "version_of", "written"]
+__all__ = ["STORED", "entry_of", "pack", "selected", "unpack", "values_of", "version_of", "written"]
 
 STORED: Final = tuple(
     (
@@ -85,19 +83,11 @@ def version_of(text: str) -> MemoryEntry:
 
 
 def pack(vector: Vector) -> bytes:
-    """The vector as 32-bit floats, little-endian.
-
-    Raises:
-        InvalidInput: a number is too great for 32 bits.
-    """
-    if not (isinstance(vector, array) and vector.typecode == "f"):
-        vector = array("f", vector)
-        if not all(map(isfinite, vector)):
-            raise InvalidInput("embedding", "holds a number too great for 32 bits", "Scale it down.")
+    """The vector as 32-bit floats, little-endian; it passed `check_vector`."""
+    numbers = array("f", vector)
     if sys.byteorder == "big":
-        vector = vector[:]
-        vector.byteswap()
-    return vector.tobytes()
+        numbers.byteswap()
+    return numbers.tobytes()
 
 
 def unpack(data: bytes) -> array[float]:
@@ -107,13 +97,6 @@ def unpack(data: bytes) -> array[float]:
     if sys.byteorder == "big":
         vector.byteswap()
     return vector
-
-
-def check_count(name: str, value: object) -> int:
-    """A whole number that SQLite can hold, from 0 on."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0 or value not in INT64:
-        raise InvalidInput(name, f"must be a whole number from 0 on, not {value!r}", "Give such a number of 64 bits.")
-    return int(value)
 
 
 def _entry(row: Sequence[Any], embedding: bytes | None) -> MemoryEntry:

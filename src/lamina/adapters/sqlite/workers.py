@@ -154,8 +154,8 @@ class _Worker:
                 outcomes = [(self._read(connection, job) if job.kind == "read" else self._alone(connection, job), None)]
         except Exception as error:  # noqa: BLE001 - the edge of a thread: whatever it is goes to the caller
             outcomes = [(None, error)] * len(group)
-        for each, (outcome, error) in zip(group, outcomes, strict=True):
-            each.answer(outcome, error)
+        for each, outcome in zip(group, outcomes, strict=True):
+            each.answer(*outcome)
         return following[0] if following else self._queue.get()
 
     def _gather(self, first: _Job) -> tuple[list[_Job], list[_Job | None]]:
