@@ -115,6 +115,24 @@ def test_at_a_real_terminal_forgetting_asks(
     assert process("list", "--json").document["total"] == 1
 
 
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="this system has no pseudo-terminals")
+def test_progress_is_shown_on_a_terminal_s_stderr(executable: Path, environment: dict[str, str], folder: Path) -> None:
+    (folder / "notes.ndjson").write_text('{"text": "a note"}\n', encoding="utf-8")
+    master, slave = os.openpty()
+    done = subprocess.run(
+        [executable, "import", "notes.ndjson"],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=slave,
+        check=True,
+    )
+    os.close(slave)
+    assert b"Importing" in os.read(master, 65536)
+    os.close(master)
+    assert done.stdout == b"1 memories imported, 0 were there already, 0 embedded.\n"
+
+
 def test_the_demo_runs(process: Process) -> None:
     done = process("demo", env={"LAMINA_EMBEDDER": ""})
     assert (done.code, done.err) == (0, "")

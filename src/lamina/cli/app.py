@@ -8,6 +8,7 @@ import typer
 
 from lamina._version import __version__
 from lamina.cli import configuration, fading, health, memories, showing, transfer
+from lamina.cli.command import show_help_alone
 
 __all__ = ["app"]
 
@@ -29,9 +30,7 @@ def _start(
     if version:
         typer.echo(__version__)
         raise typer.Exit
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
-        raise typer.Exit
+    show_help_alone(context)
 
 
 for group in (memories, fading, transfer, health, configuration, showing):

@@ -11,7 +11,7 @@ import typer
 
 from lamina.cli.session import Session
 
-__all__ = ["SHARED", "command"]
+__all__ = ["SHARED", "command", "group", "show_help_alone"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -69,6 +69,24 @@ def command(app: typer.Typer, name: str, *, examples: Sequence[str], scoped: boo
         return function
 
     return register
+
+
+def group(help: str) -> typer.Typer:
+    """A group of commands, which alone shows its help."""
+    made = typer.Typer(help=help, rich_markup_mode=None)
+
+    @made.callback(invoke_without_command=True)
+    def start(context: typer.Context) -> None:
+        show_help_alone(context)
+
+    return made
+
+
+def show_help_alone(context: typer.Context) -> None:
+    """Print what there is, if no command was named."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit
 
 
 def _help(function: Callable[..., Any], examples: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from lamina.cli.command import command
+from lamina.cli.command import command, group
 from lamina.cli.session import Session
 
 __all__ = ["register"]
@@ -15,9 +15,7 @@ __all__ = ["register"]
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    config = typer.Typer(
-        help="Show the settings in force, and where they come from.", no_args_is_help=True, rich_markup_mode=None
-    )
+    config = group("Show the settings in force, and where they come from.")
     command(config, "show", examples=["lamina config show", "lamina config show --json"], scoped=False)(show)
     command(config, "path", examples=["lamina config path"], scoped=False)(path)
     app.add_typer(config, name="config")

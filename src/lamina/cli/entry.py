@@ -65,7 +65,8 @@ def _usage_sentence(error: Exception) -> str:
     message = error.format_message() if hasattr(error, "format_message") else str(error)
     context = getattr(error, "ctx", None)
     command = "lamina" if context is None else context.command_path
-    return f"{message.rstrip('.')}. See `{command} --help`."
+    end = "" if message.endswith(("?", ".")) else "."
+    return f"{message}{end} See `{command} --help`."
 
 
 def _speak_utf8(stream: TextIO) -> None:

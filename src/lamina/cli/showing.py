@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from lamina._version import __version__
-from lamina.cli.command import command
+from lamina.cli.command import command, group
 from lamina.cli.session import Session
 from lamina.domain.recall import SearchMode
 
@@ -26,11 +26,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     command(app, "demo", examples=["lamina demo", "lamina demo --keep demo.db"], scoped=False)(demo)
     command(app, "version", examples=["lamina version", "lamina version --json"], scoped=False)(version)
-    evaluations = typer.Typer(
-        help="Measure how much of the evidence is recalled, on a labelled set.",
-        no_args_is_help=True,
-        rich_markup_mode=None,
-    )
+    evaluations = group("Measure how much of the evidence is recalled, on a labelled set.")
     command(
         evaluations,
         "locomo",
