@@ -30,6 +30,9 @@ MEMORY: Final = ":memory:"
 SMALL_FILE: Final = 8 * 1024 * 1024
 """Up to this size every page is checked when the file is opened; of a larger one, header and schema."""
 
+SMALLEST_DATABASE: Final = 512
+"""One page of the smallest size, in bytes."""
+
 _OLDEST: Final = (3, 37, 0)
 _PRAGMAS: Final = (
     "foreign_keys = ON",
@@ -87,6 +90,8 @@ def inspect(location: Location, check: Callable[[sqlite3.Connection], None]) -> 
         if not os.access(path.parent, os.W_OK | os.X_OK) or (path.exists() and not os.access(path, os.R_OK | os.W_OK)):
             remedy = "SQLite needs to write the file and, beside it, its log. Change the permissions or the path."
             raise AdapterError(ADAPTER, f"{path} or its folder may not be written by this user", remedy)
+        if 0 < size < SMALLEST_DATABASE:  # SQLite would take it for an empty one and write over it
+            raise StoreDamaged(ADAPTER, f"{path} is no database", RESTORE)
         if size == 0 or not _is_ours(location, path):
             return
         with closing(_open(location, "mode=ro")) as connection:

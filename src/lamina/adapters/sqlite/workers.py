@@ -39,11 +39,15 @@ class _Job:
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
     kind: str
-    """`read`, `write`, or `alone`: in no transaction."""
+    """`read`, `write`, `alone` (in no transaction) or `stop`."""
 
     def answer(self, outcome: Any, error: BaseException | None) -> None:
         with suppress(RuntimeError):  # the caller's loop is closed, so nobody waits
             self.loop.call_soon_threadsafe(_settle, self.future, outcome, error)
+
+
+def _nothing(_: sqlite3.Connection) -> None:
+    pass
 
 
 def _settle(future: asyncio.Future[Any], outcome: Any, error: BaseException | None) -> None:
@@ -89,16 +93,10 @@ class Workers:
 
     async def stop(self) -> None:
         """Let the threads finish what they were given and close their connections, the writing one last."""
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(None, self._stop)
-
-    def _stop(self) -> None:
-        for _ in self._readers:
-            self._reading.put(None)
-        for thread in self._readers:
-            thread.join()
-        self._writing.put(None)
-        self._writer.join()
+        await asyncio.gather(*(self._submit(self._reading, _nothing, "stop") for _ in self._readers))
+        await self._submit(self._writing, _nothing, "stop")
+        for thread in (*self._readers, self._writer):
+            thread.join()  # it has answered, and is about to end
 
     def abandon(self) -> None:
         """Tell the threads to end, without waiting for them."""
@@ -138,10 +136,12 @@ class _Worker:
 
     def run(self) -> None:
         job = self._queue.get()
-        while job is not None:
+        while job is not None and job.kind != "stop":
             job = self._serve(job)
         if self._connection is not None:
             self._connection.close()
+        if job is not None:
+            job.answer(None, None)
 
     def _serve(self, job: _Job) -> _Job | None:
         """Do the job, perhaps with others that wait behind it, and return the next one."""
