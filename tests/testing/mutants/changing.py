@@ -254,7 +254,9 @@ class ComparesWithoutCase(Mutant):
 
     def _duplicate(self, scope, layer, digest, now):
         rows = self._admitted(scope, MemoryFilter(now=now, layers=frozenset({layer})))
-        return next((row.entry for row in rows if digest in (row.digest, content_digest(row.entry.content.lower()))), None)
+        return next(
+            (row.entry for row in rows if digest in (row.digest, content_digest(row.entry.content.lower()))), None
+        )
 
 
 class TheNewestTwin(Mutant):
@@ -360,9 +362,7 @@ class AConflictEndsTheBatch(Mutant):
 
 
 class WritesBatchesOneByOne(Mutant):
-    caught_by = (
-        "test_a_batch_with_a_bad_entry_is_not_written_at_all test_a_batch_with_a_bad_update_changes_nothing"
-    )
+    caught_by = "test_a_batch_with_a_bad_entry_is_not_written_at_all test_a_batch_with_a_bad_update_changes_nothing"
     store_many = MemoryAdapter.store_many
     update_many = MemoryAdapter.update_many
 
