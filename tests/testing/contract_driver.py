@@ -26,7 +26,7 @@ class Case:
         return f"{self.name}[{', '.join(repr(value)[:40] for value in self.parameters.values())}]"
 
 
-def test_names() -> list[str]:
+def contract_tests() -> list[str]:
     return sorted(name for name in dir(MemoryAdapterContract) if name.startswith("test_"))
 
 

@@ -23,7 +23,9 @@ class Ranks(Mutant):
     async def search_by_vector(self, embedding, options):
         await super().search_by_vector(embedding, options)
         rows = [row for row in self._admitted(options.scope, options.filter) if row.entry.embedding is not None]
-        hits = [SearchHit(row.entry.replace(embedding=None), self.measure(embedding, row.entry.embedding)) for row in rows]
+        hits = [
+            SearchHit(row.entry.replace(embedding=None), self.measure(embedding, row.entry.embedding)) for row in rows
+        ]
         return sorted(hits, key=lambda hit: (-hit.similarity, hit.entry.id))[: options.limit]
 
 
@@ -123,7 +125,9 @@ class FiltersAfterRanking(Mutant):
         return self._filtered(await super().search_by_text(query, _pool(options)), options)
 
     def _filtered(self, hits, options):
-        kept = [hit for hit in hits if options.filter.admits(options.scope, self._row(options.scope, hit.entry.id).entry)]
+        kept = [
+            hit for hit in hits if options.filter.admits(options.scope, self._row(options.scope, hit.entry.id).entry)
+        ]
         return kept[: options.limit]
 
 
@@ -219,10 +223,15 @@ class ReportsItsHitsAsAScan(Mutant):
     caught_by = f"{EXACT} test_words_are_found_in_every_script"
 
     async def search_by_vector(self, embedding, options):
-        return [SearchHit(hit.entry, hit.similarity, native=False) for hit in await super().search_by_vector(embedding, options)]
+        return [
+            SearchHit(hit.entry, hit.similarity, native=False)
+            for hit in await super().search_by_vector(embedding, options)
+        ]
 
     async def search_by_text(self, query, options):
-        return [SearchHit(hit.entry, hit.similarity, native=False) for hit in await super().search_by_text(query, options)]
+        return [
+            SearchHit(hit.entry, hit.similarity, native=False) for hit in await super().search_by_text(query, options)
+        ]
 
 
 class Matches(Mutant):

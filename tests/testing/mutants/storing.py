@@ -245,7 +245,9 @@ class WritesBeforeItChecks(Mutant):
         try:
             await super().store(scope, entry)
         except LaminaError:
-            await super().store(scope, entry.__class__("half", "half", entry.created_at, entry.created_at, tenant="acme"))
+            await super().store(
+                scope, entry.__class__("half", "half", entry.created_at, entry.created_at, tenant="acme")
+            )
             raise
 
 

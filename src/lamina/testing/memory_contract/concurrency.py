@@ -84,7 +84,7 @@ class ConcurrencyContract:
         await put(adapter, memory(metadata={"n": 0}))
 
         async def add_one() -> None:
-            while True:
+            for _ in range(1_000):
                 entry = await adapter.get(MINE, "m1")
                 assert entry is not None
                 try:
@@ -93,6 +93,7 @@ class ConcurrencyContract:
                 except Conflict:
                     continue
                 return
+            pytest.fail("a thousand attempts met a thousand conflicts")
 
         await _together(*(add_one() for _ in range(12)))
         back = await adapter.get(MINE, "m1")
