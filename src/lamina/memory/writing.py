@@ -54,8 +54,7 @@ class Writer:
             guarded = await self._runtime.hooks.before_store(entry)
             drafts.append(None if guarded is None else _Draft(guarded, given))
         fresh: list[_Draft] = []
-        for draft in filter(None, drafts):
-            twin = await self._find_twin(draft)
+        for draft, twin in await self._find_twins(list(filter(None, drafts))):
             if twin is None:
                 fresh.append(draft)
             else:
@@ -112,26 +111,34 @@ class Writer:
             report.skipped += len(own) - len(kept)
         return report
 
-    async def _find_twin(self, draft: _Draft) -> MemoryEntry | None:
-        """The memory that this one confirms: the one with its id, or the one that says the same."""
-        entry = draft.entry
-        store = self._runtime.store_of(entry.layer)
-        if draft.given.id is not None:
-            found = await self._runtime.find(self._runtime.tenant_scope, entry.id)
-            return None if found is None else found[1]
-        scope = self._runtime.write_scope(entry.owner, entry.namespace)
-        return await store.find_duplicate(scope, entry.layer, entry.digest, entry.created_at)
+    async def _find_twins(self, drafts: Sequence[_Draft]) -> list[tuple[_Draft, MemoryEntry | None]]:
+        """With each draft the memory that it confirms: the one with its id, or the one that says the same."""
+        found: list[tuple[_Draft, MemoryEntry | None]] = []
+        for store, own in self._by_store(drafts):
+            twins = await store.find_twins(self._runtime.tenant_scope, [draft.entry for draft in own])
+            for draft, twin in zip(own, twins, strict=True):
+                elsewhere = None
+                if twin is None and draft.given.id is not None:
+                    elsewhere = await self._runtime.find(self._runtime.tenant_scope, draft.entry.id)
+                found.append((draft, twin if elsewhere is None else elsewhere[1]))
+        return found
 
     async def _write(self, drafts: Sequence[_Draft]) -> list[tuple[_Draft, MemoryEntry | None]]:
         """Write the drafts, in one batch per store; with each, the twin that another writer stored meanwhile."""
         written: list[tuple[_Draft, MemoryEntry | None]] = []
-        for store in self._runtime.stores():
-            own = [draft for draft in drafts if self._runtime.store_of(draft.entry.layer) is store]
-            if own:
-                entries = [draft.entry for draft in own]
-                twins = await store.store_many(self._runtime.tenant_scope, entries, if_new=True)
-                written.extend(zip(own, twins, strict=True))
+        for store, own in self._by_store(drafts):
+            entries = [draft.entry for draft in own]
+            twins = await store.store_many(self._runtime.tenant_scope, entries, if_new=True)
+            written.extend(zip(own, twins, strict=True))
         return written
+
+    def _by_store(self, drafts: Sequence[_Draft]) -> list[tuple[MemoryAdapter, list[_Draft]]]:
+        """The drafts of each store that has any."""
+        parts = [
+            (store, [draft for draft in drafts if self._runtime.store_of(draft.entry.layer) is store])
+            for store in self._runtime.stores()
+        ]
+        return [(store, own) for store, own in parts if own]
 
     async def _confirm(self, twin: MemoryEntry, draft: _Draft) -> str:
         """Make the stored memory fresh again with what the new input adds; its id.

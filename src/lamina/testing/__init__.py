@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -39,5 +40,6 @@ def __getattr__(name: str) -> Any:
         raise MissingExtra(f"lamina.testing.{name}", "testing")
     import pytest
 
-    pytest.register_assert_rewrite(_CONTRACT)  # a failure then shows both sides
+    if _CONTRACT not in sys.modules:
+        pytest.register_assert_rewrite(_CONTRACT)  # a failure then shows both sides
     return getattr(import_module(f"{_CONTRACT}.contract"), name)

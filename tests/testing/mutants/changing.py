@@ -3,13 +3,12 @@
 import unicodedata
 from dataclasses import replace
 
-from mutants.base import Mutant, Spoils
-
 from lamina.domain.filters import MemoryFilter
 from lamina.domain.scope import Scope
 from lamina.domain.text import content_digest
 from lamina.errors import Conflict, InvalidInput, NotFound
 from lamina.ports.memory_adapter import ACCESS_FIELDS, MemoryAdapter, Update
+from mutants.base import Mutant, Spoils
 
 REPLACED = "test_storing_again_replaces_the_whole_memory_in_its_place"
 

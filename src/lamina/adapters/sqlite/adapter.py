@@ -217,6 +217,9 @@ class SqliteAdapter(MemoryAdapter):
 
         return await self._read(work)
 
+    async def find_twins(self, scope: Scope, entries: Sequence[MemoryEntry]) -> builtins.list[MemoryEntry | None]:
+        return await self._read(lambda collection: reading.find_twins(collection, scope, entries))
+
     async def term_statistics(self, scope: Scope, terms: Sequence[str], now: datetime) -> TermStatistics:
         def work(collection: Collection) -> TermStatistics:
             reach = resolve(collection, scope, None)

@@ -10,15 +10,16 @@ from datetime import datetime
 from lamina.adapters._shared.instants import to_micros
 from lamina.adapters._shared.where_sql import Sql, filter_sql, is_plain, json_list
 from lamina.adapters.sqlite.partitions import Reach, resolve
-from lamina.adapters.sqlite.rows import entry_of, selected, version_of
+from lamina.adapters.sqlite.rows import entry_of, selected, unpack, version_of
 from lamina.adapters.sqlite.tables import Collection
 from lamina.adapters.sqlite.vectors import read_vectors
 from lamina.domain.filters import MemoryFilter
 from lamina.domain.memory import MemoryEntry
 from lamina.domain.scope import Scope
 from lamina.domain.text import is_clean
+from lamina.domain.validation import check_entry
 from lamina.errors import InvalidInput
-from lamina.ports.memory_adapter import ListOptions, Order
+from lamina.ports.memory_adapter import ListOptions, Order, check_in_scope
 
 __all__ = [
     "can_be_id",
@@ -27,10 +28,13 @@ __all__ = [
     "entries_by_key",
     "find_by_id",
     "find_duplicate",
+    "find_twin",
+    "find_twins",
     "get",
     "history",
     "list_entries",
     "some_expired",
+    "with_vector",
 ]
 
 _ENTRY = "SELECT m.key, {selected} FROM {memories} AS m JOIN {partitions} AS p ON p.id = m.partition WHERE {where}"
@@ -132,6 +136,36 @@ def find_duplicate(collection: Collection, reach: Reach, digest: str, now: datet
     parameters = (wanted, *reach.condition.parameters, to_micros(now))
     row = collection.execute(query, parameters, reach=reach.condition.text).fetchone()
     return row[0] if row else None
+
+
+def find_twin(collection: Collection, scope: Scope, entry: MemoryEntry) -> tuple[int, MemoryEntry] | None:
+    """Key and row, without its vector, of the live one that has the entry's id, or else says the same.
+
+    Raises:
+        ScopeError: the entry, or the one that has its id, lies outside the scope.
+    """
+    check_entry(entry)
+    check_in_scope(scope, entry)
+    named = find_by_id(collection, entry.tenant, entry.id)
+    if named is not None:
+        check_in_scope(scope, named[1])
+        if not named[1].is_expired(entry.created_at):
+            return named
+    reach = resolve(collection, Scope(entry.tenant, entry.owner, entry.namespace), frozenset({entry.layer}))
+    key = find_duplicate(collection, reach, entry.digest, entry.created_at)
+    return None if key is None else (key, entries_by_key(collection, [key], embeddings=False)[key])
+
+
+def find_twins(collection: Collection, scope: Scope, entries: Iterable[MemoryEntry]) -> list[MemoryEntry | None]:
+    """As `MemoryAdapter.find_twins`."""
+    twins = [find_twin(collection, scope, entry) for entry in entries]
+    vectors = read_vectors(collection, [twin[0] for twin in twins if twin is not None])
+    return [None if twin is None else with_vector(twin[1], vectors.get(twin[0])) for twin in twins]
+
+
+def with_vector(entry: MemoryEntry, packed: bytes | None) -> MemoryEntry:
+    """The entry with its vector, if it has one."""
+    return entry.replace(embedding=None if packed is None else unpack(packed))
 
 
 def _by_seq_of_partitions(collection: Collection, partitions: tuple[int, ...], options: ListOptions) -> sqlite3.Cursor:

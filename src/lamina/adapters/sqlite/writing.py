@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from lamina.adapters._shared.instants import to_micros
 from lamina.adapters._shared.where_sql import scope_sql
-from lamina.adapters.sqlite.partitions import expected_dimensions, partition_of, resolve
-from lamina.adapters.sqlite.reading import can_be_id, entries_by_key, find_by_id, find_duplicate
-from lamina.adapters.sqlite.rows import STORED, pack, unpack, values_of, written
+from lamina.adapters.sqlite.partitions import expected_dimensions, partition_of
+from lamina.adapters.sqlite.reading import can_be_id, find_by_id, find_twin, with_vector
+from lamina.adapters.sqlite.rows import STORED, pack, values_of, written
 from lamina.adapters.sqlite.tables import Collection
 from lamina.adapters.sqlite.vectors import VectorWriter
 from lamina.domain.lexical import index_terms
@@ -71,18 +71,11 @@ class Writing:
 
     def store_if_new(self, scope: Scope, entry: MemoryEntry) -> MemoryEntry | None:
         """Store the entry, or return the live one that has its id, or else says the same."""
-        check_entry(entry)
-        check_in_scope(scope, entry)
-        twin = find_by_id(self._collection, entry.tenant, entry.id)
-        if twin is not None:
-            check_in_scope(scope, twin[1])
-        if twin is None or twin[1].is_expired(entry.created_at):
-            twin = self._find_same(entry)
+        twin = find_twin(self._collection, scope, entry)
         if twin is None:
             self.store(scope, entry)
             return None
-        packed = self._vectors.read(twin[0])
-        return twin[1].replace(embedding=None if packed is None else unpack(packed))
+        return with_vector(twin[1], self._vectors.read(twin[0]))
 
     def update(self, scope: Scope, id: str, updates: Mapping[str, Any], expected_revision: int | None) -> bool:
         """As `MemoryAdapter.update`."""
@@ -169,12 +162,6 @@ class Writing:
         if actual != expected:
             raise EmbeddingDimensionError(expected, actual)
         return pack(entry.embedding)
-
-    def _find_same(self, entry: MemoryEntry) -> tuple[int, MemoryEntry] | None:
-        own = Scope(entry.tenant, entry.owner, entry.namespace)
-        reach = resolve(self._collection, own, frozenset({entry.layer}))
-        key = find_duplicate(self._collection, reach, entry.digest, entry.created_at)
-        return None if key is None else (key, entries_by_key(self._collection, [key], embeddings=False)[key])
 
     def _insert(self, entry: MemoryEntry, vector: bytes | None) -> int:
         partition = self._partition(entry)
