@@ -100,9 +100,9 @@ class Recaller:
             terms=terms,
             candidates={Leg.VECTOR: len(by_vector.hits), Leg.TEXT: len(by_text.hits)},
         )
-        weights = await self._weights(request, terms)
         candidates = _gather(by_vector.hits, by_text.hits)
-        _complete(candidates, query_vector, terms if _wants_text(request, query_vector) else [], weights)
+        weighed = terms if _wants_text(request, query_vector) else []
+        _complete(candidates, query_vector, weighed, await self._weights(request, weighed))
         ranked = self._rank(candidates, request)
         return await self._select(ranked, request, search)
 
