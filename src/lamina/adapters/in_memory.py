@@ -131,8 +131,7 @@ class InMemoryAdapter(MemoryAdapter):
             for entry in entries:
                 check_entry(entry)
                 check_in_scope(scope, entry)
-                own = Scope(entry.tenant, entry.owner, entry.namespace)
-                twin = self._duplicate(own, entry.layer, entry.digest, entry.created_at) if if_new else None
+                twin = self._twin(scope, entry) if if_new else None
                 if twin is None:
                     self._store(scope, entry)
                 found.append(twin)
@@ -253,6 +252,15 @@ class InMemoryAdapter(MemoryAdapter):
     def _admitted(self, scope: Scope, filter: MemoryFilter, *, after: int = 0) -> Iterator[_Row]:
         rows = self._tenant(scope).rows.values()
         return (row for row in rows if row.entry.seq > after and filter.admits(scope, row.entry))
+
+    def _twin(self, scope: Scope, entry: MemoryEntry) -> MemoryEntry | None:
+        named = self._tenant(scope).rows.get(entry.id)
+        if named is not None:
+            check_in_scope(scope, named.entry)
+            if not named.entry.is_expired(entry.created_at):
+                return _copy(named.entry)
+        own = Scope(entry.tenant, entry.owner, entry.namespace)
+        return self._duplicate(own, entry.layer, entry.digest, entry.created_at)
 
     def _store(self, scope: Scope, entry: MemoryEntry) -> None:
         check_entry(entry)

@@ -6,12 +6,34 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import Any, Final, TypeAlias
 
 from lamina.domain.text import content_digest
 
-__all__ = ["DEFAULT_LAYER_TTL", "DEFAULT_NAME", "SHARED_LAYERS", "Layer", "MemoryEntry", "Trust", "Vector"]
+__all__ = [
+    "DEFAULT_LAYER_TTL",
+    "DEFAULT_NAME",
+    "SHARED_LAYERS",
+    "UNSET",
+    "Layer",
+    "MemoryEntry",
+    "Trust",
+    "Unset",
+    "Vector",
+]
+
+
+class Unset(Enum):
+    """The type of `UNSET`, which means "not given" where None has a meaning of its own."""
+
+    UNSET = "unset"
+
+    def __repr__(self) -> str:
+        return "UNSET"
+
+
+UNSET: Final = Unset.UNSET
 
 Vector: TypeAlias = Sequence[float]
 """An embedding. Adapters and providers hand out `array.array("f")`, which is compact and a buffer."""

@@ -126,7 +126,7 @@ class RecallResult:
 class DroppedHit:
     """A candidate that is not among the results, its score, and why.
 
-    `why` is `min_score`, `hook`, `overridden` (a higher layer says the same) or `limit`.
+    `why` is `min_score`, `hook` or `limit`.
     """
 
     id: str

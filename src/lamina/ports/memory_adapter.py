@@ -256,8 +256,9 @@ class MemoryAdapter(ABC):
     ) -> builtins.list[MemoryEntry | None]:
         """Store each entry in turn; the result holds, in order, None for each one that was written.
 
-        With `if_new`, an entry is not written if one that says the same is live at its `created_at`
-        (see `find_duplicate`), among those stored or earlier in the batch; that one is returned in its place.
+        With `if_new`, an entry is not written if one with its id, or else one that says the same (see
+        `find_duplicate`), is live at its `created_at`, among those stored or earlier in the batch; that one
+        is returned in its place. One with its id outside the scope is a `ScopeError`, as in `store`.
         """
         for entry in entries:  # before the look-up, which would show a twin outside the scope
             check_entry(entry)
@@ -265,10 +266,7 @@ class MemoryAdapter(ABC):
         found: builtins.list[MemoryEntry | None] = []
         async with self._turn():
             for entry in entries:
-                twin = None
-                if if_new:
-                    own = Scope(entry.tenant, entry.owner, entry.namespace)
-                    twin = await self.find_duplicate(own, entry.layer, entry.digest, entry.created_at)
+                twin = await self._find_twin(scope, entry) if if_new else None
                 if twin is None:
                     await self.store(scope, entry)
                 found.append(twin)
@@ -347,6 +345,15 @@ class MemoryAdapter(ABC):
         id = _meta_id(scope, key)
         entry = MemoryEntry(id=id, content=value, created_at=now, updated_at=now, tenant=META_TENANT)
         await self.store(Scope(META_TENANT), entry)
+
+    async def _find_twin(self, scope: Scope, entry: MemoryEntry) -> MemoryEntry | None:
+        named = await self.get(Scope(entry.tenant), entry.id)
+        if named is not None:
+            check_in_scope(scope, named)
+            if not named.is_expired(entry.created_at):
+                return named
+        own = Scope(entry.tenant, entry.owner, entry.namespace)
+        return await self.find_duplicate(own, entry.layer, entry.digest, entry.created_at)
 
     def _turn(self) -> asyncio.Lock:
         """A lock that makes read-then-write defaults atomic within one event loop."""

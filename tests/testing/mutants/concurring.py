@@ -2,11 +2,10 @@
 
 import asyncio
 
-from mutants.base import Mutant
-
 from lamina.adapters.in_memory import InMemoryAdapter
 from lamina.errors import AdapterUnavailable, Conflict
 from lamina.ports.memory_adapter import Capability
+from mutants.base import Mutant
 
 
 class LosesConcurrentWrites(Mutant):

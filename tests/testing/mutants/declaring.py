@@ -1,11 +1,10 @@
 """Bugs in what an adapter says of itself, and in what it does without having said so."""
 
-from mutants.base import Mutant, without
-
 from lamina.adapters.in_memory import InMemoryAdapter
 from lamina.domain.filters import MemoryFilter
 from lamina.errors import Unsupported
 from lamina.ports.memory_adapter import Capability
+from mutants.base import Mutant, without
 
 SIGNATURES = "test_the_signatures_are_the_ports"
 DECLARED = "test_the_name_and_the_capabilities_are_declared"
@@ -59,9 +58,9 @@ class HasABlankName(Mutant):
     name = " "
 
 
-class DeclaresAList(Mutant):
+class DeclaresATuple(Mutant):
     caught_by = DECLARED
-    capabilities = list(InMemoryAdapter.capabilities)
+    capabilities = tuple(InMemoryAdapter.capabilities)
 
 
 class DeclaresWords(Mutant):

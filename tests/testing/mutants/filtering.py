@@ -3,9 +3,8 @@
 import re
 from collections.abc import Mapping
 
-from mutants.base import Misreads, Mutant
-
 from lamina.domain.filters import And, Compare, MemoryFilter, Not, Operator, Or
+from mutants.base import Misreads, Mutant
 
 WHERE = "test_a_metadata_filter_agrees_with_the_reference"
 BOTH = f"{WHERE} test_random_filters_agree_with_the_reference"

@@ -3,10 +3,9 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from mutants.base import Misreads, Mutant
-
 from lamina.domain.filters import Expiry
 from lamina.ports.memory_adapter import Order
+from mutants.base import Misreads, Mutant
 
 EXPIRY = "test_a_memory_is_absent_from_the_instant_of_its_expiry"
 

@@ -2,11 +2,10 @@
 
 import unicodedata
 
-from mutants.base import Misreads, Mutant
-
 from lamina.domain.memory import SHARED_LAYERS, MemoryEntry
 from lamina.domain.scope import Scope
 from lamina.domain.validation import check_entry
+from mutants.base import Misreads, Mutant
 
 ALIKE = "test_names_that_look_alike_are_different_names"
 

@@ -3,13 +3,13 @@
 import re
 
 import numpy as np
-from mutants.base import Mutant, without
 
 from lamina.domain.filters import MemoryFilter
 from lamina.domain.lexical import index_terms, query_terms, similarity
 from lamina.domain.scope import Scope
 from lamina.errors import EmbeddingDimensionError
 from lamina.ports.memory_adapter import Capability, SearchHit, SearchOptions, TermStatistics
+from mutants.base import Mutant, without
 
 EXACT = "test_the_closest_come_first_with_their_cosine"
 

@@ -5,12 +5,11 @@ import unicodedata
 from array import array
 from datetime import timedelta, timezone
 
-from mutants.base import Misreads, Mutant, Spoils
-
 from lamina.domain.text import check_name, clean
 from lamina.domain.validation import check_entry
 from lamina.errors import InvalidInput, LaminaError
 from lamina.ports.memory_adapter import check_in_scope, check_updates
+from mutants.base import Misreads, Mutant, Spoils
 
 
 class RoundsTimesToMilliseconds(Spoils):

@@ -69,6 +69,19 @@ class BatchContract:
         assert twins[1] is not None
         assert fields_of(twins[1]) == fields_of(memory("m1", "said  before", embedding=[1.0, 0.0], tags=["red"]))
 
+    async def test_an_id_that_is_taken_is_not_new(self, adapter: MemoryAdapter) -> None:
+        await put(adapter, memory("m1", "first"), memory("m2", "gone", expires_at=second(5)))
+        batch = [
+            memory("m1", "another"),
+            memory("n1", "new"),
+            memory("n1", "newer"),
+            memory("m2", "back again", created_at=second(6), updated_at=second(6)),
+        ]
+        twins = await adapter.store_many(MINE, batch, if_new=True)
+        assert [twin and (twin.id, twin.content) for twin in twins] == [("m1", "first"), None, ("n1", "new"), None]
+        found = await listed(adapter, MINE, MemoryFilter(now=NOW, expiry=Expiry.ANY))
+        assert {(each.id, each.content) for each in found} == {("m1", "first"), ("n1", "new"), ("m2", "back again")}
+
     async def test_without_being_asked_twins_are_stored(self, adapter: MemoryAdapter) -> None:
         await put(adapter, memory("m1"))
         assert await adapter.store_many(MINE, [memory("m2"), memory("m3")]) == [None, None]

@@ -154,6 +154,7 @@ class ScopeContract:
             Scope("acme", "bob"): ["bobs", "org", "globe", "org elsewhere"],
             Scope("other"): ["theirs", "their org"],
             Scope("nobody"): [],
+            Scope("acme", "nobody"): [],
         }.items():
             found = await read(adapter, scope)
             assert _same(found, expected), scope
