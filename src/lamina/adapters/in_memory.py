@@ -208,6 +208,13 @@ class InMemoryAdapter(MemoryAdapter):
         with self._lock:
             return self._duplicate(scope, layer, digest, now)
 
+    async def find_twins(self, scope: Scope, entries: Sequence[MemoryEntry]) -> builtins.list[MemoryEntry | None]:
+        for entry in entries:
+            check_entry(entry)
+            check_in_scope(scope, entry)
+        with self._lock:
+            return [self._twin(scope, entry) for entry in entries]
+
     async def drop_embeddings(self, scope: Scope) -> int:
         with self._all_or_nothing():
             ids = [

@@ -311,6 +311,16 @@ class MemoryAdapter(ABC):
             after = page[-1].seq
         return None
 
+    async def find_twins(self, scope: Scope, entries: Sequence[MemoryEntry]) -> builtins.list[MemoryEntry | None]:
+        """For each entry, in order, what is stored that `store_many` with `if_new` would return in its place.
+
+        Nothing is written, and the entries are not compared with each other.
+        """
+        for entry in entries:  # before the look-up, which would show a twin outside the scope
+            check_entry(entry)
+            check_in_scope(scope, entry)
+        return [await self._find_twin(scope, entry) for entry in entries]
+
     async def drop_embeddings(self, scope: Scope) -> int:
         """Forget every vector of the scope, expired entries' included, and return how many there were.
 

@@ -82,6 +82,24 @@ class BatchContract:
         found = await listed(adapter, MINE, MemoryFilter(now=NOW, expiry=Expiry.ANY))
         assert {(each.id, each.content) for each in found} == {("m1", "first"), ("n1", "new"), ("m2", "back again")}
 
+    async def test_twins_are_found_without_storing(self, adapter: MemoryAdapter) -> None:
+        gone = memory("m2", "gone", expires_at=second(5))
+        await put(adapter, memory("m1", "said  before", embedding=[1.0, 0.0]), gone)
+        batch = [memory("n1", " said before "), memory("n2", "new"), memory("n2", "new"), memory("m1", "other")]
+        late = memory("m2", "gone", created_at=second(6), updated_at=second(6))
+        twins = await adapter.find_twins(MINE, [*batch, late])
+        assert [twin and twin.id for twin in twins] == ["m1", None, None, "m1", None]
+        assert twins[0] is not None
+        assert fields_of(twins[0]) == fields_of(memory("m1", "said  before", embedding=[1.0, 0.0]))
+        assert ids(await listed(adapter, MINE, MemoryFilter(now=NOW, expiry=Expiry.ANY))) == ["m1", "m2"]
+
+    async def test_a_twin_is_looked_for_within_the_scope_only(self, adapter: MemoryAdapter) -> None:
+        await put(adapter, memory("m1", "theirs", owner="bob"))
+        for entry in (memory("m1", "mine"), memory("n1", "theirs", owner="bob")):
+            with pytest.raises(ScopeError):
+                await adapter.find_twins(MINE, [entry])
+        assert await adapter.find_twins(MINE, [memory("n1", "theirs")]) == [None]
+
     async def test_without_being_asked_twins_are_stored(self, adapter: MemoryAdapter) -> None:
         await put(adapter, memory("m1"))
         assert await adapter.store_many(MINE, [memory("m2"), memory("m3")]) == [None, None]
