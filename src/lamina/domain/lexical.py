@@ -3,7 +3,8 @@
 * Unicode NFKC and case folding (SARA AM, which NFKC would take apart, is kept whole). Marks fall
   away on Latin and Greek letters only (`é` → `e`); in Thai, Devanagari, Arabic and others they are
   letters' parts and stay. Arabic and Persian variants of kaf, yeh, heh and alef become one each;
-  tatweel, vowel signs of Arabic and Hebrew, and invisible format characters are dropped.
+  tatweel, vowel signs of Arabic and Hebrew, and invisible format characters are dropped. Digits of
+  every script become 0 to 9.
 * Words are runs of letters, marks and digits; every other character separates. A run breaks where
   it passes from a script with spaces to one without. An emoji or another symbol is a word.
 * Scripts written without spaces (Chinese, Japanese, Thai, Lao, Khmer, Burmese), and Korean, whose
@@ -163,9 +164,11 @@ def _fold(text: str) -> str:
 
 @lru_cache(maxsize=8192)
 def _without_marks(character: str) -> str:
-    """The character without its marks if it is Latin or Greek, nothing if it is invisible."""
+    """The character without its marks if it is Latin or Greek, 0 to 9 if a digit, nothing if it is invisible."""
     if character.isascii():
         return character
+    if character.isdecimal():
+        return str(unicodedata.decimal(character))
     if (
         unicodedata.category(character) == "Cf"
         or "\u0300" <= character <= "\u036f"

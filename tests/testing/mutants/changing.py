@@ -236,7 +236,7 @@ class DeletesTheTwinsToo(Mutant):
     def _delete(self, scope, id):
         row = self._row(scope, id)
         twins = [] if row is None else list(self._tenant(scope).same[row.digest])
-        return any([super(DeletesTheTwinsToo, self)._delete(scope, twin) for twin in twins])
+        return [super(DeletesTheTwinsToo, self)._delete(scope, twin) for twin in twins] != []
 
 
 class ComparesRawText(Mutant):

@@ -58,9 +58,9 @@ class HasABlankName(Mutant):
     name = " "
 
 
-class DeclaresAList(Mutant):
+class DeclaresATuple(Mutant):
     caught_by = DECLARED
-    capabilities = list(InMemoryAdapter.capabilities)
+    capabilities = tuple(InMemoryAdapter.capabilities)
 
 
 class DeclaresWords(Mutant):

@@ -206,8 +206,8 @@ class FilterContract:
         max_examples=60,
         deadline=None,
         suppress_health_check=[
-            HealthCheck.differing_executors,  # one for each adapter's class
-            HealthCheck.function_scoped_fixture,  # each example has a tenant of its own
+            HealthCheck.differing_executors,  # one contract, many adapters: that is the point
+            HealthCheck.function_scoped_fixture,
             HealthCheck.too_slow,
         ],
     )

@@ -1,0 +1,180 @@
+import re
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lamina.domain.lexical import MAX_QUERY_TERMS, Term, index_terms, query_terms, similarity, term_weights
+
+
+def share(content: str, query: str) -> float:
+    """The share of the query's terms that the content holds."""
+    terms = query_terms(query)
+    return similarity(terms, [1.0] * len(terms), index_terms(content))
+
+
+@pytest.mark.parametrize(
+    ("content", "query"),
+    [
+        ("the harbour-lamp bracket is cracked", "harbour-lamp"),
+        ("ping @tomas_k about 50% refund #q4", "@tomas_k"),
+        ("ping @tomas_k about 50% refund #q4", "50%"),
+        ("ping @tomas_k about 50% refund #q4", "#q4"),
+        ("the C++ build is red", "C++ OR"),
+        ("don't stop", "don’t"),
+        ("running shoes", "run"),
+        ("universities", "university"),
+        ("straße", "STRASSE"),
+        ("STRASSE", "straße"),
+        ("İstanbul", "istanbul"),
+        ("ISTANBUL", "İstanbul"),
+        ("ıstakoz", "ISTAKOZ"),
+        ("crème brûlée", "creme BRULEE"),
+        ("Ærø og Łódź", "aero lodz"),
+        ("Nguyễn đến lúc 3h", unicodedata.normalize("NFD", "Nguyễn")),
+        (unicodedata.normalize("NFD", "Nguyễn đến lúc 3h"), "Nguyễn"),
+        ("Σίσυφος", "ΣΙΣΥΦΟΣ"),
+        ("ЁЛКА", "елка"),
+        ("ＡＢＣ１２３", "abc123"),
+        ("𝔘𝔫𝔦", "uni"),
+        ("٣٤٥ و ۳۴۵ और ३४५", "345"),
+        ("น้ำแข็งอยู่ในตู้", "น้ำ"),
+        ("ภาษาไทย", "ไทย"),
+        ("ພາສາລາວ", "ລາວ"),
+        ("ភាសាខ្មែរ", "ខ្មែរ"),
+        ("မြန်မာစာ", "စာ"),
+        ("किताब मेज़ पर है", "किताब"),
+        ("வணக்கம் உலகம்", "வணக்கம்"),
+        ("کتاب روی میز", "كتاب"),
+        ("مُحَمَّد", "محمد"),
+        ("شركة", "شرکه"),
+        ("می\u200cرود", "میرود"),
+        ("שָׁלוֹם", "שלום"),
+        ("\u200fשלום\u200f", "שלום"),
+        ("오늘 회의는 세시로 옮겼다", "회의"),
+        ("오늘 회의는 세시로 옮겼다", "세시"),
+        ("会议改到周五", "周五"),
+        ("会议改到周五", "五"),
+        ("路線図は灯台の隣の壁に貼った", "灯台の隣"),
+        ("データベース", "ﾃﾞｰﾀ"),
+        ("iPhone15を買った", "iphone15"),
+        ("iPhone15を買った", "買"),
+        ("人々", "々"),
+        ("𠮷野家", "𠮷"),
+        ("🎉 party", "🎉"),
+        ("❤️", "❤"),
+        ("👩‍👩‍👧 family", "👩‍👩‍👧"),
+        ("x² + y²", "X2"),
+        ("½ cup", "1/2"),
+    ],
+)
+def test_a_word_is_found_in_any_script_and_spelling(content, query):
+    assert share(content, query) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "query"),
+    [
+        ("น้ำแข็งอยู่ในตู้", "นำ"),
+        ("किताब मेज़ पर है", "कताब"),
+        ("किताब मेज़ पर है", "त"),
+        ("йод", "иод"),
+        ("会议改到周五", "五周"),
+        ("𠮷野家", "吉"),
+        ("が", "か"),
+        ("harbour", "harb"),
+        ("שלום", "שלם"),
+        ("", "word"),
+        ("...", "word"),
+    ],
+)
+def test_another_word_is_not(content, query):
+    assert share(content, query) == 0
+
+
+@pytest.mark.parametrize(
+    "query", ["", "   ", "***", '""', '"', "?!", "\x00", "\ud83d", "\u200b\ufeff", "\u0301", "---"]
+)
+def test_what_has_no_word_has_no_terms(query):
+    assert query_terms(query) == []
+    assert index_terms(query) == []
+    assert similarity([], [], ["word"]) == 0
+
+
+def test_hindi_and_thai_words_are_not_taken_apart_at_their_marks():
+    assert index_terms("किताब मेज़") == ["किताब", "मेज़"]
+    assert index_terms("น้ำ") == ["น้ำ"]
+    assert index_terms("น้ำแข็ง")[:2] == ["น้ำ", "แ"]
+
+
+def test_unspaced_scripts_give_characters_and_pairs_and_queries_pairs():
+    assert index_terms("周五") == ["周", "五", "周五"]
+    assert [term.forms for term in query_terms("改到周")] == [("改到",), ("到周",)]
+    assert [term.forms for term in query_terms("五")] == [("五",)]
+    assert index_terms("iPhone買") == ["iphone", "買"]
+
+
+def test_english_is_stemmed_and_other_languages_are_not():
+    assert index_terms("the boats were painted") == ["the", "boat", "were", "paint"]
+    assert index_terms("ich habe die Notizen nicht") == ["ich", "habe", "die", "notizen", "nicht"]
+    assert query_terms("boats") == [Term(("boats", "boat"))]
+
+
+def test_stop_words_leave_a_query_unless_there_is_nothing_else():
+    assert [term.forms[0] for term in query_terms("where is the lamp?")] == ["lamp"]
+    assert [term.forms[0] for term in query_terms("to be or not to be")] == ["to", "be", "or", "not"]
+
+
+def test_a_query_has_distinct_terms_and_not_too_many():
+    assert [term.forms[0] for term in query_terms("lamp Lamp LAMP kite")] == ["lamp", "kite"]
+    assert len(query_terms(" ".join(f"w{number}" for number in range(1_000)))) == MAX_QUERY_TERMS
+
+
+def test_weights_are_equal_where_documents_are_few_and_rarity_where_they_are_many():
+    terms = [Term(("common",)), Term(("rare",)), Term(("running", "run"))]
+    counts = {"common": 90, "rare": 1, "running": 1, "run": 40}
+    assert term_weights(terms, 49, counts) == [1, 1, 1]
+    common, rare, run = term_weights(terms, 100, counts)
+    assert 0 < common < run < rare
+    assert run == term_weights([Term(("x",))], 100, {"x": 40})[0]
+    assert min(term_weights(terms, 60, counts)) > 0  # counts that are older than the number of documents
+
+
+def test_similarity_is_the_weighted_share():
+    terms = [Term(("a",)), Term(("b", "c"))]
+    assert similarity(terms, [1, 3], ["c"]) == 0.75
+    assert similarity(terms, [1, 3], ["a", "b", "z"]) == 1
+    assert similarity(terms, [0, 0], ["a"]) == 0
+
+
+MARKS = "e\u0301\u0308\u0345\u3099\u05bc\u1161\u11ab\ufe0f\u200d"
+LETTERS = "aéßİıIſΣςσᾳΐẞŉǄน้ำกำເຳकिク゛ﾞが한ᄒ中々〇🎉❤كیـَשׁﷺ½①٣ -"
+NASTY = st.lists(st.sampled_from(LETTERS + MARKS), max_size=12).map("".join)
+TEXTS = st.one_of(st.text(max_size=30), NASTY)
+
+
+@given(TEXTS)
+def test_composed_and_decomposed_text_is_the_same(text):
+    terms = index_terms(text)
+    assert index_terms(unicodedata.normalize("NFC", text)) == terms
+    assert index_terms(unicodedata.normalize("NFD", text)) == terms
+
+
+@given(TEXTS)
+def test_a_text_finds_itself_if_it_has_a_word(text):
+    terms = query_terms(text)
+    assert bool(terms) == bool(index_terms(text))
+    assert share(text, text) == (1 if terms else 0)
+
+
+@given(TEXTS)
+def test_terms_are_plain_enough_to_be_split_at_spaces(text):
+    for term in [*index_terms(text), *(form for each in query_terms(text) for form in each.forms)]:
+        assert term
+        assert not re.search(r"[\x00-\x2f\x3a-\x60\x7b-\x7f\s]", term)
+
+
+@given(st.text(st.sampled_from("abcABCäÄßşŞçÇжЖяЯσΣώΏ "), max_size=20))
+def test_case_does_not_count(text):
+    assert [each.forms for each in query_terms(text)] == [each.forms for each in query_terms(text.upper())]

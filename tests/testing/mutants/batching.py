@@ -1,0 +1,26 @@
+"""Bugs in how a batch looks for what is there already."""
+
+from lamina.domain.scope import Scope
+from mutants.base import Mutant
+
+
+class StoresUnderATakenId(Mutant):
+    caught_by = "test_an_id_that_is_taken_is_not_new"
+
+    def _twin(self, scope, entry):
+        own = Scope(entry.tenant, entry.owner, entry.namespace)
+        return self._duplicate(own, entry.layer, entry.digest, entry.created_at)
+
+
+class FindsTwinsByStoring(Mutant):
+    caught_by = "test_twins_are_found_without_storing"
+
+    async def find_twins(self, scope, entries):
+        return await self.store_many(scope, entries, if_new=True)
+
+
+class FindsTwinsOutsideTheScope(Mutant):
+    caught_by = "test_a_twin_is_looked_for_within_the_scope_only"
+
+    async def find_twins(self, scope, entries):
+        return await super().find_twins(Scope(scope.tenant), entries)
