@@ -15,7 +15,6 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -30,16 +29,10 @@ if TYPE_CHECKING:
 
 __all__ = ["EchoModel", "FrozenClock", "HashingEmbedder", "MemoryAdapterContract", "counting_ids", "known_gap"]
 
-_CONTRACT = "lamina.testing.memory_contract"
-
 
 def __getattr__(name: str) -> Any:
     if name not in {"MemoryAdapterContract", "known_gap"}:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if any(find_spec(needed) is None for needed in ("pytest", "pytest_asyncio", "hypothesis")):
         raise MissingExtra(f"lamina.testing.{name}", "testing")
-    import pytest
-
-    if _CONTRACT not in sys.modules:
-        pytest.register_assert_rewrite(_CONTRACT)  # a failure then shows both sides
-    return getattr(import_module(f"{_CONTRACT}.contract"), name)
+    return getattr(import_module("lamina.testing.memory_contract.contract"), name)
