@@ -95,7 +95,8 @@ async def test_an_evaluation_counts_by_category_and_way(folder):
     figures = {(each.category, each.way): each for each in report.figures}
     ways = {"hybrid", "vector", "text", "baseline: FTS5 porter", "baseline: RRF of FTS5 and vector"}
     assert {way for _, way in figures} == ways
-    assert {category for category, _ in figures} == {"time", "person", "trick", "all but trick"}
+    assert {category for category, _ in figures} == {"time", "person", "trick", "all", "all but trick"}
+    assert figures["all", "hybrid"].queries == 4
     assert figures["all but trick", "hybrid"].queries == 3
     assert figures["trick", "text"].recall == {1: 1, 2: 1, 3: 1}
     # q1's two documents say the same, so they are one memory and both stand for it: the second counts from depth 2.

@@ -58,8 +58,8 @@ async def evaluate(
     """Store the set's documents in the engine, which must be empty, then recall each query that has evidence.
 
     Each group is a namespace of its own. A query's recall at depth k is the share of its evidence among
-    the first k results; figures are means over queries, in each category and over all of them but those
-    whose category is in `leave_out`.
+    the first k results; figures are means over queries: in each category, over all of them, and over all but
+    those whose category is in `leave_out`.
     """
     tell = progress or (lambda _step, _done, _total: None)
     stored = await _store(dataset, engine, tell)
@@ -126,10 +126,12 @@ def _figures(
     by_category: dict[str, list[Query]] = defaultdict(list)
     for query in queries:
         by_category[query.category].append(query)
-    label = " ".join([ALL, *(f"but {category}" for category in sorted(leave_out))])
-    kept = [query for query in queries if query.category not in leave_out]
+    totals = [(ALL, list(queries))]
+    if left_out := sorted(set(leave_out) & by_category.keys()):
+        label = f"{ALL} but {', '.join(left_out)}"
+        totals.append((label, [query for query in queries if query.category not in leave_out]))
     figures = []
-    for category, members in [*sorted(by_category.items()), (label, kept)]:
+    for category, members in [*sorted(by_category.items()), *totals]:
         for way, ranking in rankings.items():
             recall = {
                 depth: fmean(recall_at(depth, ranking.get(query.id, ()), query.evidence) for query in members)
