@@ -85,6 +85,7 @@ async def locomo(
     the share of its evidence among the first results, by category, over all questions, and over all but those
     that are meant to mislead.
     """
+    import itertools
     import tempfile
 
     from lamina.cli import output
@@ -96,7 +97,11 @@ async def locomo(
     given = session.memory
     kept = {name: getattr(given, name) for name in given.model_fields_set & _EVALUATED}
     with tempfile.TemporaryDirectory(prefix="lamina-eval-") as database:
-        async with await create_memory_engine(path=Path(database) / "eval.db", **kept) as engine:
+        # Ids that count up, because ties end with the id: the same figures at each run.
+        numbered = map("mem_{:08}".format, itertools.count())
+        async with await create_memory_engine(
+            path=Path(database) / "eval.db", new_id=lambda: next(numbered), **kept
+        ) as engine:
             with output.progress_bar("Evaluating") as progress:
                 report = await evaluate(
                     dataset,
