@@ -84,7 +84,7 @@ async def test_what_was_acknowledged_survives_kill_9_and_nothing_is_invented(fil
     killed = 0
     for attempt in range(KILLS):
         writer = Writer(file, f"k{attempt}", 4000)
-        while "stored" not in writer.said() and writer.process.poll() is None:
+        while "stored" not in writer.said() and writer.process.poll() is None:  # noqa: ASYNC110 - another process
             await asyncio.sleep(0.01)
         await asyncio.sleep(chance.uniform(0.02, 0.25))
         writer.process.kill()
