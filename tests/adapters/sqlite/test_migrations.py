@@ -156,7 +156,7 @@ async def test_a_text_index_of_a_newer_sqlite_is_refused_before_anything_is_writ
 ) -> None:
     rows("UPDATE lamina_memories_text_config SET v = 5 WHERE k = 'version'")
     monkeypatch.setattr(migrations, "_SECURE_FTS", (99, 0, 0))
-    with pytest.raises(StoreDamaged, match="SQLite 3.42"):
+    with pytest.raises(StoreDamaged, match=r"SQLite 3\.42"):
         await SqliteAdapter(old).initialize()
 
 

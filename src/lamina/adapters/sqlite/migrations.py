@@ -72,7 +72,7 @@ def migrate(location: Location, collection: Collection, migrations: Sequence[Mig
                 continue  # another process was faster
             if version and not is_saved:
                 _save_copy(location, collection, version)
-                is_saved = True
+            is_saved = True  # or it is being made here, and there is nothing to save
             if version < len(migrations):
                 _take_step(collection, version, migrations[version])
             else:

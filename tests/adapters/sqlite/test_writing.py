@@ -1,0 +1,229 @@
+import asyncio
+import unicodedata
+
+import pytest
+
+from lamina.adapters.sqlite import SqliteAdapter
+from lamina.domain.filters import MemoryFilter
+from lamina.domain.memory import Layer
+from lamina.domain.scope import Scope
+from lamina.errors import AdapterError, InvalidInput, ScopeError
+from lamina.ports.memory_adapter import Order, Update
+from lamina.testing.memory_contract.material import LIVE, MINE, NOW, by_text, by_vector, ids, listed, memory, put
+
+TWINS = [
+    *("a", "a_", "a%", "A", "a:1", "a:10", "a/b", "a' OR '1'='1", 'a"', "a*", "a--", "ａ", "а", "a b", "a.b", "ä"),
+    *(
+        unicodedata.normalize("NFD", "ä"),
+        "[a]",
+        "a\\",
+        "a;b",
+        "6f0c1c1e-22aa-4b1e-9d7e-0a1b2c3d4e5f",
+        "灯台",
+        "a" * 512,
+    ),
+]
+
+
+async def test_names_that_look_alike_share_nothing(adapter: SqliteAdapter) -> None:
+    for field in ("tenant", "owner", "namespace"):
+        for name in TWINS:
+            entry = memory(f"{field}{TWINS.index(name)}", f"lamp {field}", embedding=[1.0, 0.0], **{field: name})
+            await put(adapter, entry)
+    for field in ("tenant", "owner", "namespace"):
+        for name in TWINS:
+            scope = Scope(**{"tenant": "acme", "owner": "ada", "namespace": "notes", field: name})
+            expected = [f"{field}{TWINS.index(name)}"]
+            assert ids(await listed(adapter, scope)) == expected
+            assert ids(await by_text(adapter, "lamp", scope)) == expected
+            assert ids(await by_vector(adapter, [1.0, 0.0], scope)) == expected
+            assert await adapter.count(scope, LIVE) == 1
+            assert (await adapter.term_statistics(scope, ["lamp"], NOW)).frequencies == {"lamp": 1}
+    assert await adapter.check() == []
+
+
+@pytest.mark.parametrize("owners", [1, 7, 60])  # one partition, a few, and more than are merged one by one
+async def test_pages_tile_while_others_add_and_delete(adapter: SqliteAdapter, owners: int) -> None:
+    everyone = Scope("acme", namespace="notes")
+    for number in range(300):
+        await put(adapter, memory(f"m{number:03}", owner=f"owner{number % owners}"))
+    seen: list[str] = []
+    after, added = 0, 300
+    while page := await listed(adapter, everyone, limit=17, after=after):
+        seen += ids(page)
+        after = page[-1].seq
+        if added < 360:
+            await put(adapter, memory(f"m{added:03}", owner=f"owner{added % owners}"))
+            added += 1
+            await adapter.delete(everyone, seen[len(seen) // 2])
+    assert seen == [f"m{number:03}" for number in range(added)]
+
+
+@pytest.mark.parametrize("owners", [3, 40])
+async def test_offsets_tile_in_both_orders(adapter: SqliteAdapter, owners: int) -> None:
+    entries = [memory(f"m{n:02}", owner=f"owner{n % owners}", relevance=n % 5 / 5) for n in range(90)]
+    await put(adapter, *entries)
+    for order in Order:
+        whole = ids(await listed(adapter, Scope("acme"), order=order))
+        pages = [
+            ids(await listed(adapter, Scope("acme"), order=order, limit=13, offset=offset))
+            for offset in range(0, 104, 13)
+        ]
+        assert [id for page in pages for id in page] == whole
+        assert len(set(whole)) == 90
+
+
+async def test_a_seq_is_never_given_twice(adapter: SqliteAdapter, opened) -> None:
+    given: list[int] = []
+    for number in range(5):
+        await put(adapter, memory(f"m{number}"))
+        given += [entry.seq for entry in await listed(adapter)]
+        await adapter.delete(MINE, f"m{number}")
+    other = await opened()
+    await put(other, memory("last"))
+    given += [entry.seq for entry in await listed(other)]
+    assert given == sorted(set(given))
+
+
+async def test_a_memory_that_changes_its_layer_moves_whole(adapter: SqliteAdapter) -> None:
+    await adapter.store_many(MINE, [memory(f"m{n}", f"note {n}", embedding=[n, 1.0]) for n in range(70)])
+    before = await adapter.get(MINE, "m3")
+    assert before is not None
+    assert await adapter.update(MINE, "m3", {"layer": Layer.SESSION})
+    after = await adapter.get(MINE, "m3")
+    assert after == before.replace(layer=Layer.SESSION, revision=2)
+    only = MemoryFilter(now=NOW, layers=frozenset({Layer.SESSION}))
+    assert ids(await by_text(adapter, "note 3", filter=only)) == ["m3"]
+    assert ids(await by_vector(adapter, [3.0, 1.0], filter=only)) == ["m3"]
+    rest = MemoryFilter(now=NOW, layers=frozenset({Layer.LONGTERM}))
+    assert "m3" not in ids(await by_vector(adapter, [3.0, 1.0], filter=rest))
+    assert [entry.layer for entry in await adapter.history(MINE, "m3")] == [Layer.LONGTERM]
+    assert ids(await listed(adapter))[3] == "m3"
+    assert await adapter.check() == []
+
+
+async def test_a_replacement_may_change_owner_and_namespace_inside_the_scope(adapter: SqliteAdapter) -> None:
+    await put(adapter, memory("m1", "first", embedding=[1.0, 0.0]))
+    moved = memory("m1", "second", owner="bob", namespace="other", embedding=[0.0, 1.0])
+    with pytest.raises(ScopeError):
+        await adapter.store(MINE, moved)
+    with pytest.raises(ScopeError):
+        await adapter.store(Scope("acme", "bob"), moved)
+    await adapter.store(Scope("acme"), moved)
+    assert await listed(adapter) == []
+    assert ids(await by_text(adapter, "second", Scope("acme", "bob"))) == ["m1"]
+    assert [entry.owner for entry in await adapter.history(Scope("acme"), "m1")] == ["ada"]
+    assert await adapter.check() == []
+
+
+async def test_a_shared_memory_cannot_be_pushed_out_of_the_callers_scope(adapter: SqliteAdapter) -> None:
+    await put(adapter, memory("m1", owner="team", layer=Layer.ORGANIZATIONAL))
+    mine = Scope("acme", "ada", "notes", include_shared=True)
+    assert await adapter.update(mine, "m1", {"relevance": 0.5})
+    with pytest.raises(ScopeError):
+        await adapter.update(mine, "m1", {"layer": Layer.LONGTERM})
+    assert ids(await listed(adapter, mine)) == ["m1"]
+
+
+async def test_the_names_of_an_owner_go_with_the_last_memory(adapter: SqliteAdapter, rows) -> None:
+    await put(adapter, memory("m1", owner="gone"), memory("m2", owner="gone"), memory("m3", owner="stays"))
+    await adapter.delete(Scope("acme"), "m1")
+    assert rows("SELECT owner FROM lamina_memories_partitions ORDER BY owner") == [("gone",), ("stays",)]
+    await adapter.delete(Scope("acme"), "m2")
+    assert rows("SELECT owner FROM lamina_memories_partitions") == [("stays",)]
+    await put(adapter, memory("m4", owner="gone"))
+    assert ids(await listed(adapter, Scope("acme", "gone"))) == ["m4"]
+    assert await adapter.check() == []
+
+
+async def test_history_tells_each_revision_and_writes_out_no_copy_for_a_vector_alone(
+    adapter: SqliteAdapter, rows
+) -> None:
+    await put(adapter, memory("m1", "first", tags=["a"]))
+    await adapter.update(MINE, "m1", {"embedding": [1.0, 0.0]})
+    await adapter.update(MINE, "m1", {"content": "second", "tags": ["b"]})
+    await adapter.touch(MINE, ["m1"], NOW)
+    await adapter.drop_embeddings(MINE)
+    past = await adapter.history(MINE, "m1")
+    assert [(entry.revision, entry.content, entry.tags) for entry in past] == [
+        (1, "first", ["a"]),
+        (2, "first", ["a"]),
+        (3, "second", ["b"]),
+    ]
+    past[0].tags.append("changed by the caller")
+    assert [entry.tags for entry in await adapter.history(MINE, "m1")] == [["a"], ["a"], ["b"]]
+    texts = rows("SELECT revision, entry IS NULL FROM lamina_memories_history ORDER BY revision")
+    assert texts == [(1, 1), (2, 0), (3, 1)]
+    entry = await adapter.get(MINE, "m1")
+    assert entry is not None
+    assert (entry.revision, entry.access_count) == (4, 1)
+
+
+async def test_a_batch_with_one_bad_entry_writes_nothing_of_it(adapter: SqliteAdapter) -> None:
+    batch = [
+        memory("m1", "good lamp", embedding=[1.0, 0.0], owner="new"),
+        memory("m2", "bad", relevance=7, owner="new"),
+    ]
+    with pytest.raises(InvalidInput):
+        await adapter.store_many(Scope("acme"), batch)
+    await put(adapter, memory("m0", "old lamp"))
+    with pytest.raises(InvalidInput):
+        await adapter.update_many(MINE, [Update("m0", {"content": "new lamp"}), Update("m0", {"relevance": 7})])
+    assert [entry.content for entry in await listed(adapter, Scope("acme"))] == ["old lamp"]
+    assert ids(await by_text(adapter, "lamp", Scope("acme"))) == ["m0"]
+    assert await adapter.check() == []
+
+
+async def test_one_id_many_times_in_one_batch_ends_as_its_last(adapter: SqliteAdapter) -> None:
+    layers = list(Layer)
+    batch = [
+        memory("m1", f"version {n}", layer=layers[n % 5], embedding=[n, 1.0] if n % 2 else None) for n in range(12)
+    ]
+    await adapter.store_many(MINE, batch)
+    entry = await adapter.get(MINE, "m1")
+    assert entry is not None
+    assert (entry.content, entry.layer, entry.revision, list(entry.embedding or [])) == (
+        "version 11",
+        layers[1],
+        12,
+        [11, 1],
+    )
+    assert ids(await by_text(adapter, "version")) == ["m1"]
+    assert len(await adapter.history(MINE, "m1")) == 11
+    assert await adapter.check() == []
+
+
+async def test_racing_stores_of_the_same_text_end_as_one_in_two_adapters(opened) -> None:
+    one, other = await opened(), await opened()
+    calls = [
+        adapter.store_many(MINE, [memory(f"{name}{n}", "the very same")], if_new=True)
+        for n in range(20)
+        for name, adapter in (("one", one), ("other", other))
+    ]
+    found = await asyncio.gather(*calls)
+    assert len(await listed(one)) == 1
+    assert sum(twin is None for (twin,) in found) == 1
+    assert len({twin.id for (twin,) in found if twin is not None}) == 1
+
+
+async def test_a_row_that_was_tampered_with_is_an_error_and_no_gap(adapter: SqliteAdapter, rows) -> None:
+    await put(adapter, memory("m1"), memory("m2"))
+    rows("UPDATE lamina_memories SET tags = '[broken' WHERE id = 'm1'")
+    with pytest.raises(AdapterError, match="'m1' cannot be read"):
+        await listed(adapter)
+    assert (await adapter.get(MINE, "m2")) is not None
+
+
+async def test_what_is_kept_about_a_tenant_is_no_memory(adapter: SqliteAdapter, opened) -> None:
+    await adapter.save_meta(MINE, "fingerprint", "one", NOW)
+    await adapter.save_meta(Scope("rival"), "fingerprint", "two", NOW)
+    await adapter.save_meta(MINE, "fingerprint", "three", NOW)
+    other = await opened()
+    assert await other.load_meta(Scope("acme"), "fingerprint") == "three"
+    assert await other.load_meta(Scope("rival"), "fingerprint") == "two"
+    assert await other.load_meta(MINE, "absent") is None
+    assert await other.load_meta(MINE, "\ud800") is None
+    assert await listed(other, Scope("acme")) == []
+    for value in ("", " ", "a\0b", "\ud800"):
+        with pytest.raises(InvalidInput):
+            await adapter.save_meta(MINE, "fingerprint", value, NOW)
