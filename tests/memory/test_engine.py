@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from lamina.domain.memory import MemoryEntry
+from lamina.domain.memory import Layer, MemoryEntry
 from lamina.errors import ConfigError, InvalidInput
 from lamina.memory.factory import create_memory_engine
 from lamina.testing import FrozenClock, HashingEmbedder
@@ -100,6 +100,16 @@ async def test_entries_are_restored_exactly_and_only_once(engine, open_engine, c
     assert [comparable(each) for each in copied] == [comparable(each) for each in entries]
     report = await copy.restore(entries)
     assert (report.written, report.skipped) == (0, 5)
+
+
+async def test_an_id_names_one_memory_wherever_it_is_restored(engine):
+    id = await engine.store("apple")
+    entry = await engine.get(id)
+    moved = entry.replace(layer=Layer.WORKING, content="apple and pear")
+    assert (await engine.restore([moved])).skipped == 1
+    assert (await engine.restore([moved], replace=True)).written == 1
+    assert await engine.count() == 1
+    assert (await engine.get(id)).content == "apple and pear"
 
 
 async def test_a_restored_entry_is_checked(engine, clock):

@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lamina.errors import InvalidInput
+from lamina.domain.filters import And
+from lamina.errors import InvalidInput, InvalidType
 from lamina.ports.hooks import ForgetReason, MemoryHooks
 
 
@@ -76,7 +77,24 @@ class TestWhere:
         assert {content for content, _ in forgotten} == gone
         assert {reason for _, reason in forgotten} == {ForgetReason.FILTER}
 
-    @pytest.mark.parametrize("conditions", [{}, {"tags": []}, {"layers": []}, {"where": {}}, {"owner": None}])
+    @pytest.mark.parametrize(
+        "conditions",
+        [
+            {},
+            {"tags": []},
+            {"tags": (tag for tag in [])},
+            {"tags_any": iter([])},
+            {"layers": []},
+            {"owner": None},
+            {"where": {}},
+            {"where": And(())},
+            {"where": {"and": []}},
+            {"where": {"not": {"or": []}}},
+            {"where": {"or": [{"n": 1}, {}]}},
+            {"where": {"and": [{}, {"not": {"not": {}}}]}},
+        ],
+        ids=str,
+    )
     async def test_no_condition_deletes_nothing(self, engine, conditions):
         with pytest.raises(InvalidInput, match="clear"):
             await engine.forget_where(**conditions)
@@ -137,3 +155,39 @@ async def test_a_failing_listener_does_not_stop_forgetting(open_engine, place, c
     assert await engine.get(id) is None
     assert "on_forget failed" in caplog.text
     assert "canary" not in caplog.text.replace("listener", "")
+
+
+async def test_a_listener_that_stores_does_not_keep_forgetting_busy(open_engine, place):
+    engine = None
+
+    async def note(entry, reason):
+        await engine.store(f"forgot {entry.id}")
+
+    engine = await open_engine(**place, hooks=MemoryHooks(on_forget=note))
+    await engine.store_many(["one", "two"])
+    assert await engine.clear(confirm=True) == 2
+    assert await engine.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"older_than": 5}, "older_than"),
+        ({"older_than": "x"}, "older_than"),
+        ({"older_than": timedelta(-1)}, "older_than"),
+        ({"older_than": timedelta.max}, "older_than"),
+        ({"older_than_ms": float("nan")}, "older_than_ms"),
+        ({"older_than_ms": "x"}, "older_than_ms"),
+        ({"older_than_ms": True}, "older_than_ms"),
+    ],
+    ids=str,
+)
+async def test_an_age_that_is_none_is_refused(engine, arguments, field):
+    with pytest.raises((InvalidInput, InvalidType), match=field):
+        await engine.decay(**arguments)
+
+
+@pytest.mark.parametrize("age", [timedelta.max, timedelta.min, "yesterday", 5])
+async def test_a_cutoff_that_is_none_is_refused(engine, age):
+    with pytest.raises((InvalidInput, InvalidType), match="older_than"):
+        await engine.forget_where(older_than=age)

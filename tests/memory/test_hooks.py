@@ -92,3 +92,24 @@ async def test_a_failing_rerank_costs_nobody_the_results(open_engine, place, cap
         assert len(await engine.recall("canary")) == 1
         await engine.close()
     assert "on_after_recall failed" in caplog.text
+
+
+async def test_what_a_failing_rerank_changed_is_left_out(open_engine, place):
+    def spoil(results, query):
+        results[0].score = 0
+        results[0].entry.content = "spoilt"
+        raise RuntimeError("rerank")
+
+    engine = await open_engine(**place, hooks=MemoryHooks(on_after_recall=spoil))
+    await engine.store("the canary sings")
+    best = (await engine.recall("canary"))[0]
+    assert best.entry.content == "the canary sings"
+    assert best.score > 0
+
+
+@pytest.mark.parametrize("rubbish", ["", {}, None, 5, [1]])
+async def test_a_rerank_that_returns_rubbish_is_said(open_engine, place, caplog, rubbish):
+    engine = await open_engine(**place, hooks=MemoryHooks(on_after_recall=lambda results, query: rubbish))
+    await engine.store("the canary sings")
+    assert len(await engine.recall("canary")) == 1
+    assert "on_after_recall failed" in caplog.text

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from datetime import timedelta
+from random import Random
 
 import pytest
 
@@ -11,6 +12,7 @@ from lamina.domain.filters import Where
 from lamina.domain.recall import Leg, Reason, Source
 from lamina.errors import InvalidInput, InvalidType, ProviderUnavailable, Unsupported
 from lamina.memory import fallback
+from lamina.ports.hooks import MemoryHooks
 from lamina.ports.memory_adapter import Capability
 from lamina.testing import HashingEmbedder
 
@@ -250,6 +252,9 @@ class TestFilters:
             ({"limit": 0}, "limit"),
             ({"limit": -1}, "limit"),
             ({"limit": True}, "limit"),
+            ({"limit": 2**63}, "limit"),
+            ({"offset": 2**63}, "offset"),
+            ({"layers": 5}, "layers"),
             ({"offset": -1}, "offset"),
             ({"min_score": 1.5}, "min_score"),
             ({"min_relevance": float("nan")}, "min_relevance"),
@@ -302,6 +307,16 @@ class TestListing:
         ids = [result.entry.id for page in pages for result in page]
         assert len(ids) == len(set(ids)) == 8
 
+    @pytest.mark.parametrize("mode", ["text", "vector", "hybrid"])
+    async def test_deep_pages_of_a_recall_tile_whatever_reorders_the_candidates(self, engine, mode):
+        random = Random(7)
+        await engine.store_many(
+            [{"content": f"note {n} w{n % 9} {random.random()}", "relevance": random.random()} for n in range(400)]
+        )
+        pages = [await engine.recall("note w3", limit=5, offset=o, mode=mode, touch=False) for o in range(0, 400, 5)]
+        ids = [result.entry.id for page in pages for result in page]
+        assert len(ids) == len(set(ids)) == 400
+
     async def test_listing_takes_no_score(self, engine):
         with pytest.raises(InvalidInput, match="min_score"):
             await engine.query(min_score=0.5)
@@ -338,6 +353,19 @@ class TestAccesses:
         await engine.close()
         again = await open_engine(path=tmp_path / "lamina.db")
         assert [entry.access_count async for entry in again.scan()] == [1]
+
+    async def test_what_a_hook_makes_up_is_not_counted(self, open_engine, place):
+        stranger = None
+
+        def add(results, query):
+            return [*results, results[0].replace(entry=stranger)]
+
+        engine = await open_engine(**place, hooks=MemoryHooks(on_after_recall=add))
+        stranger = await engine.get(await engine.store("hers", owner="mira"))
+        await engine.store("the key", owner="tomas")
+        assert len(await engine.recall("key", owner="tomas")) == 2
+        await engine._accesses.flush()
+        assert (await engine.get(stranger.id)).access_count == 0
 
 
 class TestExplaining:
@@ -386,3 +414,12 @@ async def test_words_of_any_script_are_found_without_an_embedder(open_engine, pl
     results = await engine.recall(query)
     assert results[0].entry.id == id
     assert results[0].entry.content == text
+
+
+async def test_the_working_layer_is_weighed_like_the_rest(engine):
+    await engine.store_many([f"common filler {number}" for number in range(60)])
+    await engine.store("common rareword")
+    lasting = await engine.store("common", owner="a")
+    working = await engine.store("common", layer="working", owner="a")
+    texts = {r.entry.id: r.score_breakdown.text for r in await engine.recall("common rareword", mode="text", limit=100)}
+    assert texts[working] == pytest.approx(texts[lasting], abs=0.01)

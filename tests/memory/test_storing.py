@@ -137,9 +137,10 @@ class TestBatches:
         ids = await engine.store_many([{"content": "one", "layer": "working"}, "two"])
         assert [(await engine.get(id)).layer for id in ids] == ["working", "longterm"]
 
-    async def test_a_text_is_no_batch(self, engine):
+    @pytest.mark.parametrize("items", ["one", None, 5, {"content": "one"}])
+    async def test_what_is_no_list_is_no_batch(self, engine, items):
         with pytest.raises(InvalidType, match="items"):
-            await engine.store_many("one")
+            await engine.store_many(items)
 
 
 class TestOwnIds:
@@ -162,6 +163,25 @@ class TestOwnIds:
     async def test_two_texts_under_one_id_in_a_batch_are_a_conflict(self, engine):
         with pytest.raises(Conflict):
             await engine.store_many([{"content": "one", "id": "x"}, {"content": "two", "id": "x"}])
+
+    async def test_a_conflict_anywhere_in_a_batch_and_nothing_is_written(self, engine):
+        known = await engine.store("known", relevance=0.3)
+        await engine.store("taken", id="taken")
+        for bad in (
+            ["known", {"content": "other", "id": "taken"}, "new"],
+            ["known", {"content": "first", "id": "d"}, {"content": "second", "id": "d"}],
+        ):
+            with pytest.raises(Conflict):
+                await engine.store_many(bad)
+        assert (await engine.get(known)).relevance == 0.3
+        assert await engine.count() == 2
+
+    async def test_an_id_may_be_used_again_once_its_memory_has_expired(self, engine, clock):
+        await engine.store("alice's", id="profile", owner="alice", ttl=10)
+        clock.advance(11)
+        await engine.store("bob's", id="profile", owner="bob")
+        assert (await engine.get("profile", owner="bob")).revision == 1
+        assert await engine.history("profile", owner="bob") == []
 
 
 BAD = [
@@ -192,6 +212,8 @@ BAD = [
     ({"id": " "}, "id"),
     ({"occurred_at": "yesterday"}, "occurred_at"),
     ({"trust": "somewhat"}, "trust"),
+    ({"derived_from": "abc"}, "derived_from"),
+    ({"derived_from": 5}, "derived_from"),
     ({"colour": "red"}, "colour"),
 ]
 

@@ -21,6 +21,8 @@ from lamina.memory.inputs import (
     Filters,
     MemoryInput,
     check_number,
+    has_condition,
+    read_age,
     read_cutoff,
     read_filter,
     read_input,
@@ -53,9 +55,9 @@ class MemoryEngine:
         self.working = working
         self._runtime = runtime
         self._writer = Writer(runtime)
-        self._recaller = Recaller(runtime)
         self._forgetter = Forgetter(runtime)
         self._accesses = AccessCounters(runtime)
+        self._recaller = Recaller(runtime, self._accesses)
 
     @property
     def tenant(self) -> str:
@@ -154,7 +156,7 @@ class MemoryEngine:
 
         The rules are those of `store`, item by item. If one item cannot be stored, none is.
         """
-        if isinstance(items, str | Mapping):
+        if isinstance(items, str | Mapping) or not isinstance(items, Iterable):
             raise InvalidType("items", "must be a list", "Use store for a single memory.")
         ids = await self._writer.store_many([read_input(item) for item in items])
         await self._forgetter.purge_now_and_then()
@@ -235,11 +237,10 @@ class MemoryEngine:
             limit=check_number("limit", limit, 1),
             offset=check_number("offset", offset, 0),
             min_score=None if min_score is None else check_unit_interval("min_score", min_score),
+            touch=touch,
             explain=explain,
         )
         results = await self._recaller.recall(request)
-        if touch:
-            self._accesses.count(results, now)
         await self._forgetter.purge_now_and_then()
         return results
 
@@ -259,6 +260,8 @@ class MemoryEngine:
         A listing is sorted by stored relevance, best first, then newest first, then by id; it
         counts no accesses, and takes no `min_score`.
         """
+        if query is not None and not isinstance(query, str):
+            raise InvalidType("query", f"must be text, not {type(query).__name__}", "Give a str, or None to list.")
         if query is not None and query.strip():
             recalled = await self.recall(
                 query, limit=limit, offset=offset, mode=mode, min_score=min_score, touch=touch, **filters
@@ -313,11 +316,9 @@ class MemoryEngine:
         its own: calling twice fades twice. Nothing does this by itself.
         """
         check_decay(factor, min_relevance)
-        age = older_than if older_than_ms is None else timedelta(milliseconds=older_than_ms)
-        if age < timedelta(0):
-            raise InvalidInput("older_than", "is negative", "Give an age, such as timedelta(hours=24).")
         now = self._runtime.clock()
-        aged = MemoryFilter(now=now, updated_before=now - age)
+        before = read_cutoff("older_than", read_age(older_than, older_than_ms), now)
+        aged = MemoryFilter(now=now, updated_before=before)
         scope = self._runtime.write_scope(owner, namespace)
         return await self._forgetter.decay(scope, aged, factor=factor, floor=min_relevance)
 
@@ -348,13 +349,13 @@ class MemoryEngine:
             InvalidInput: no condition was given; deleting everything is `clear(confirm=True)`.
         """
         now = self._runtime.clock()
-        if not any((layer, layers, owner, namespace, tags, tags_any, where, older_than is not None)):
-            raise InvalidInput("filter", "has no condition", "To delete everything call clear(confirm=True).")
         before = read_cutoff("older_than", older_than, now)
         filter = read_filter(
             now, layer=layer, layers=layers, tags=tags, tags_any=tags_any, where=where, created_before=before
         )
         scope = self._runtime.write_scope(owner, namespace)
+        if not (has_condition(filter) or owner or namespace):
+            raise InvalidInput("filter", "has no condition", "To delete everything call clear(confirm=True).")
         if dry_run:
             return await self._forgetter.count(scope, filter)
         return await self._forgetter.forget_all(scope, filter, ForgetReason.FILTER)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -39,15 +40,23 @@ class Forgetter:
         return gone
 
     async def forget_all(self, scope: Scope, filter: MemoryFilter, reason: ForgetReason) -> int:
-        """Delete everything that the scope and the filter admit; how many there were."""
+        """Delete everything that the scope and the filter admit now; how many there were.
+
+        What is stored meanwhile, by an `on_forget` hook for instance, is not waited for.
+        """
         deleted = 0
         for store in self._runtime.stores(filter.layers):
-            async for page in pages(store, scope, filter):
-                gone = await store.delete_many(scope, [entry.id for entry in page])
-                deleted += sum(gone)
-                await self._runtime.hooks.on_forget(
-                    [entry for entry, was_there in zip(page, gone, strict=True) if was_there], reason
-                )
+            left = await count(store, scope, filter)
+            async with aclosing(pages(store, scope, filter)) as walk:
+                async for page in walk:
+                    batch = page[:left]
+                    gone = await store.delete_many(scope, [entry.id for entry in batch])
+                    deleted += sum(gone)
+                    forgotten = [entry for entry, was_there in zip(batch, gone, strict=True) if was_there]
+                    await self._runtime.hooks.on_forget(forgotten, reason)
+                    left -= len(batch)
+                    if not left:
+                        break
         return deleted
 
     async def count(self, scope: Scope, filter: MemoryFilter) -> int:

@@ -49,7 +49,7 @@ class HookRunner:
         if hook is None:
             return results
         try:
-            return _checked(await _call(hook, list(results), query))
+            return _checked(await _call(hook, copy.deepcopy(results), query))
         except Exception:  # a host's code: its failure must not cost the caller the results
             log.exception("on_after_recall failed; its changes are left out")
             return results
@@ -67,7 +67,7 @@ class HookRunner:
 
 
 def _checked(changed: Any) -> list[RecallResult]:
-    if not isinstance(changed, Sequence) or not all(isinstance(each, RecallResult) for each in changed):
+    if not isinstance(changed, list | tuple) or not all(isinstance(each, RecallResult) for each in changed):
         raise InvalidType("on_after_recall", "must return a list of RecallResult", "Return the list.")
     return list(changed)
 

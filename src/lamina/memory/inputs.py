@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypedDict
+from typing import Any, Final, TypedDict
 
-from lamina.domain.filters import Filter, MemoryFilter, Where
+from lamina.domain.filters import And, Compare, Filter, MemoryFilter, Not, Or, Where
 from lamina.domain.memory import UNSET, Layer, MemoryEntry, Trust, Unset
 from lamina.domain.recall import SearchMode
 from lamina.domain.text import clean
@@ -23,8 +23,11 @@ __all__ = [
     "build_entry",
     "check_number",
     "expiry",
+    "has_condition",
+    "read_age",
     "read_cutoff",
     "read_filter",
+    "read_ids",
     "read_input",
     "read_instant",
     "read_layer",
@@ -33,6 +36,8 @@ __all__ = [
     "read_tags",
     "read_trust",
 ]
+
+MAX_NUMBER: Final = 1_000_000_000
 
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
@@ -127,6 +132,13 @@ def read_tags(field: str, tags: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(map(clean, read)))
 
 
+def read_ids(field: str, ids: object) -> list[str]:
+    """The ids, as a list; a single text is refused, for it would be taken letter by letter."""
+    if isinstance(ids, str) or not isinstance(ids, Iterable):
+        raise InvalidType(field, "must be a list of ids", f"Give {field}=['...'].")
+    return list(ids)
+
+
 def read_instant(field: str, value: object) -> datetime | None:
     """An instant in UTC from a datetime or ISO 8601 text; one without a zone is taken as UTC."""
     if value is None:
@@ -143,10 +155,13 @@ def read_instant(field: str, value: object) -> datetime | None:
     return check_instant(field, value)
 
 
-def read_cutoff(field: str, value: datetime | timedelta | str | None, now: datetime) -> datetime | None:
-    """An instant from a datetime, ISO text, or an age."""
+def read_cutoff(field: str, value: object, now: datetime) -> datetime | None:
+    """An instant from a datetime, ISO text, or an age before now."""
     if isinstance(value, timedelta):
-        return now - value
+        try:
+            return now - value
+        except OverflowError:
+            raise InvalidInput(field, f"{value} reaches outside the years 1 to 9999", "Give a smaller age.") from None
     return read_instant(field, value)
 
 
@@ -163,7 +178,7 @@ def read_filter(
     created_before: datetime | None = None,
 ) -> MemoryFilter:
     """The filter that these arguments describe, over the memories that are live now."""
-    if isinstance(layers, str):
+    if isinstance(layers, str) or not (layers is None or isinstance(layers, Iterable)):
         raise InvalidType("layers", "must be a list of layers", f"Give layers=[{layers!r}].")
     named = None if layers is None else {read_layer(each) for each in layers}
     if layer is not None:
@@ -178,6 +193,28 @@ def read_filter(
         min_confidence=None if min_confidence is None else check_unit_interval("min_confidence", min_confidence),
         created_before=created_before,
     )
+
+
+def has_condition(filter: MemoryFilter) -> bool:
+    """Whether the filter restricts anything beside expiry: an `And` of nothing, say, does not."""
+    conditions = (filter.layers, filter.tags, filter.tags_any, filter.created_before, filter.updated_before)
+    minima = (filter.min_relevance, filter.min_confidence, filter.has_embedding)
+    if any(conditions) or any(each is not None for each in minima):
+        return True
+    return filter.where is not None and not _is_always(filter.where, truth=True)
+
+
+def _is_always(filter: Filter, *, truth: bool) -> bool:
+    """Whether the filter has this truth whatever the metadata."""
+    match filter:
+        case Compare():
+            return False
+        case Not():
+            return _is_always(filter.part, truth=not truth)
+        case And():
+            return (all if truth else any)(_is_always(part, truth=truth) for part in filter.parts)
+        case Or():
+            return (any if truth else all)(_is_always(part, truth=truth) for part in filter.parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,7 +260,7 @@ def build_entry(given: MemoryInput, defaults: EntryDefaults, id: str, now: datet
         valid_until=read_instant("valid_until", given.valid_until),
         source=None if given.source is None else clean(given.source),
         trust=Trust.TRUSTED if given.trust is None else read_trust(given.trust),
-        derived_from=list(given.derived_from),
+        derived_from=read_ids("derived_from", given.derived_from),
     )
     check_entry(entry)
     return entry
@@ -232,6 +269,24 @@ def build_entry(given: MemoryInput, defaults: EntryDefaults, id: str, now: datet
 def expiry(now: datetime, ttl: float | None) -> datetime | None:
     """The instant at which a memory confirmed now expires."""
     return None if ttl is None else now + timedelta(seconds=ttl)
+
+
+def read_age(older_than: object, older_than_ms: object) -> timedelta:
+    """An age from a timedelta or from milliseconds, which win; never negative."""
+    field, age = "older_than", older_than
+    if older_than_ms is not None:
+        field = "older_than_ms"
+        if isinstance(older_than_ms, bool) or not isinstance(older_than_ms, int | float):
+            raise InvalidType(field, f"must be a number, not {type(older_than_ms).__name__}", "Give milliseconds.")
+        try:
+            age = timedelta(milliseconds=older_than_ms)
+        except (ValueError, OverflowError):
+            raise InvalidInput(field, f"{older_than_ms} is no age", "Give milliseconds.") from None
+    if not isinstance(age, timedelta):
+        raise InvalidType(field, f"must be a timedelta, not {type(age).__name__}", "Give timedelta(hours=24).")
+    if age < timedelta(0):
+        raise InvalidInput(field, "is negative", "Give an age, such as timedelta(hours=24).")
+    return age
 
 
 def read_query(query: object) -> str:
@@ -252,7 +307,8 @@ def read_mode(mode: SearchMode | str | None, default: SearchMode) -> SearchMode:
 
 
 def check_number(field: str, value: object, least: int) -> int:
-    """The whole number, if it is at least that."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InvalidInput(field, f"must be a whole number of at least {least}, not {value!r}", "Give such a number.")
+    """The whole number, if it is at least that and at most a thousand million."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MAX_NUMBER:
+        problem = f"must be a whole number from {least} to {MAX_NUMBER}, not {value!r:.50}"
+        raise InvalidInput(field, problem, "Give such a number.")
     return value

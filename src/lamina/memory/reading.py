@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -18,7 +18,7 @@ PAGE: Final = 500
 
 async def pages(
     adapter: MemoryAdapter, scope: Scope, filter: MemoryFilter, *, include_embeddings: bool = False
-) -> AsyncIterator[list[MemoryEntry]]:
+) -> AsyncGenerator[list[MemoryEntry], None]:
     """Everything that the scope and the filter admit, in insertion order, in pages that are never empty.
 
     Entries added while walking come at the end; deleting what was seen loses nothing that was not.

@@ -24,6 +24,7 @@ from lamina.domain.recall import (
     Source,
 )
 from lamina.domain.scope import Scope
+from lamina.memory.access import AccessCounters
 from lamina.memory.closeness import cosines
 from lamina.memory.fallback import scan_by_text, scan_by_vector
 from lamina.memory.fusion import fuse, text_weight
@@ -49,6 +50,7 @@ class RecallRequest:
     limit: int
     offset: int
     min_score: float | None
+    touch: bool
     explain: bool
 
 
@@ -62,15 +64,6 @@ class _Candidate:
     text: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Search:
-    """How the candidates came about: for the results' marks and explanation."""
-
-    degraded: tuple[Degraded, ...]
-    terms: Sequence[Term]
-    candidates: dict[Leg, int]
-
-
 @dataclass(slots=True)
 class _Found:
     """What one leg brought."""
@@ -79,76 +72,104 @@ class _Found:
     degraded: list[Degraded] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class _Search:
+    """What a recall searches with, and what it has found so far."""
+
+    request: RecallRequest
+    terms: Sequence[Term]
+    vector: Vector | None
+    weights: Sequence[float] = ()
+    degraded: dict[Degraded, None] = field(default_factory=dict)
+    """As an ordered set: a leg that is asked again for more says the same again."""
+    candidates: dict[Leg, int] = field(default_factory=dict)
+    ranked: list[RecallResult] = field(default_factory=list)
+
+    @property
+    def wants_text(self) -> bool:
+        """The keyword leg runs unless vectors were asked for and can answer: one leg answers for the other."""
+        return self.request.mode is not SearchMode.VECTOR or self.vector is None
+
+
 class Recaller:
     """The searching half of a memory engine."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, accesses: AccessCounters) -> None:
         self._runtime = runtime
+        self._accesses = accesses
 
     async def recall(self, request: RecallRequest) -> Results[RecallResult]:
-        """The best results for the request, best first; ties by the keyword leg's rank, then by id."""
+        """The best results for the request, best first; ties by the keyword leg's rank, then by id.
+
+        The candidates are ranked pool by pool: first each leg's best `max(5 * limit, 50)`, then, as long
+        as the page asked for lies beyond, those that a pool of twice the size adds. So the pages of one
+        limit tile, and an earlier page never hangs on a later one.
+        """
+        search = await self._begin(request)
+        pool = max(POOL_PER_RESULT * request.limit, MIN_POOL)
+        while True:
+            by_vector, by_text = await asyncio.gather(self._vector_leg(search, pool), self._text_leg(search, pool))
+            search.degraded.update(dict.fromkeys(by_vector.degraded + by_text.degraded))
+            search.candidates = {Leg.VECTOR: len(by_vector.hits), Leg.TEXT: len(by_text.hits)}
+            seen = {result.entry.id for result in search.ranked}
+            fresh = [each for each in _gather(by_vector.hits, by_text.hits) if each.entry.id not in seen]
+            _complete(fresh, search)
+            search.ranked += self._rank(fresh, request)
+            is_all = max(search.candidates.values()) < pool
+            if is_all or len(search.ranked) >= request.offset + request.limit:
+                return await self._select(search)
+            pool *= 2
+
+    async def _begin(self, request: RecallRequest) -> _Search:
         terms = query_terms(request.query)
-        embedded = await self._embed(request)
-        query_vector = None if isinstance(embedded, Degraded) else embedded
-        by_vector, by_text = await asyncio.gather(
-            self._vector_leg(request, query_vector),
-            self._text_leg(request, query_vector),
-        )
-        missing = [embedded] if isinstance(embedded, Degraded) else []
-        search = _Search(
-            degraded=(*missing, *by_vector.degraded, *by_text.degraded),
-            terms=terms,
-            candidates={Leg.VECTOR: len(by_vector.hits), Leg.TEXT: len(by_text.hits)},
-        )
-        candidates = _gather(by_vector.hits, by_text.hits)
-        weighed = terms if _wants_text(request, query_vector) else []
-        _complete(candidates, query_vector, weighed, await self._weights(request, weighed))
-        ranked = self._rank(candidates, request)
-        return await self._select(ranked, request, search)
-
-    async def _embed(self, request: RecallRequest) -> Vector | Degraded | None:
-        if request.mode is SearchMode.TEXT:
-            return None
-        return await self._runtime.space.embed_query(request.query)
-
-    async def _vector_leg(self, request: RecallRequest, query_vector: Vector | None) -> _Found:
-        found = _Found()
-        if query_vector is None:
-            return found
-        options = self._options(request, include_embeddings=False)
-        for store in self._runtime.stores(request.filter.layers):
-            if _is_native(store, Capability.VECTOR, options):
-                found.hits += await store.search_by_vector(query_vector, options)
+        vector: Vector | None = None
+        degraded: dict[Degraded, None] = {}
+        if request.mode is not SearchMode.TEXT:
+            embedded = await self._runtime.space.embed_query(request.query)
+            if isinstance(embedded, Degraded):
+                degraded[embedded] = None
             else:
-                found.hits += await scan_by_vector(store, query_vector, options)
+                vector = embedded
+        search = _Search(request, terms, vector, degraded=degraded)
+        if search.wants_text:
+            search.weights = await self._weights(request, terms)
+        return search
+
+    async def _vector_leg(self, search: _Search, pool: int) -> _Found:
+        found = _Found()
+        if search.vector is None:
+            return found
+        options = _options(search.request, pool, include_embeddings=False)
+        for store in self._runtime.stores(search.request.filter.layers):
+            if _is_native(store, Capability.VECTOR, options):
+                found.hits += await store.search_by_vector(search.vector, options)
+            else:
+                found.hits += await scan_by_vector(store, search.vector, options)
                 found.degraded.append(Degraded(Leg.VECTOR, Reason.NOT_NATIVE, store.name))
-        if not found.hits and await self._has_entries(request):
+        if not found.hits and await self._has_entries(search.request):
             found.degraded.append(Degraded(Leg.VECTOR, Reason.NO_VECTORS))
         found.hits.sort(key=lambda hit: (-hit.similarity, hit.entry.id))
-        del found.hits[options.limit :]
+        del found.hits[pool:]
         return found
 
-    async def _text_leg(self, request: RecallRequest, query_vector: Vector | None) -> _Found:
+    async def _text_leg(self, search: _Search, pool: int) -> _Found:
         """The keyword hits; with their embeddings where a query vector can be compared with them."""
         found = _Found()
-        if not _wants_text(request, query_vector):
+        if not search.wants_text:
             return found
-        options = self._options(request, include_embeddings=query_vector is not None)
-        for store in self._runtime.stores(request.filter.layers):
+        options = _options(search.request, pool, include_embeddings=search.vector is not None)
+        for store in self._runtime.stores(search.request.filter.layers):
             if _is_native(store, Capability.TEXT, options):
-                found.hits += await store.search_by_text(request.query, options)
+                hits = await store.search_by_text(search.request.query, options)
             else:
-                found.hits += await scan_by_text(store, request.query, options)
+                hits = await scan_by_text(store, search.request.query, options)
                 found.degraded.append(Degraded(Leg.TEXT, Reason.NOT_NATIVE, store.name))
+            if store is not self._runtime.adapter:  # it weighs terms by what it holds itself
+                hits = [_weighed(hit, search) for hit in hits]
+            found.hits += hits
         found.hits.sort(key=lambda hit: -hit.similarity)  # stable: each store's own order breaks ties
-        del found.hits[options.limit :]
+        del found.hits[pool:]
         return found
-
-    def _options(self, request: RecallRequest, *, include_embeddings: bool) -> SearchOptions:
-        pool = max(POOL_PER_RESULT * (request.limit + request.offset), MIN_POOL)
-        return SearchOptions(
-            scope=request.scope, filter=request.filter, limit=pool, include_embeddings=include_embeddings
-        )
 
     async def _has_entries(self, request: RecallRequest) -> bool:
         for store in self._runtime.stores(request.filter.layers):
@@ -192,22 +213,24 @@ class Recaller:
         score = total_score(breakdown, scoring, version=self._runtime.version)
         return RecallResult(entry, score, breakdown, source, explanation)
 
-    async def _select(
-        self, ranked: list[RecallResult], request: RecallRequest, search: _Search
-    ) -> Results[RecallResult]:
-        """Apply the minimum, the hook and the cut, in this order, keeping book where asked to."""
-        least = request.min_score
-        above = [result for result in ranked if least is None or result.score >= least]
+    async def _select(self, search: _Search) -> Results[RecallResult]:
+        """Apply the minimum, the hook and the cut, in this order; count accesses, and keep book where asked to."""
+        request, least = search.request, search.request.min_score
+        above = [result for result in search.ranked if least is None or result.score >= least]
         hooked = await self._runtime.hooks.after_recall(above, request.query)
         page = hooked[request.offset : request.offset + request.limit]
+        if request.touch:
+            found = {result.entry.id for result in above}  # not what the hook made up
+            self._accesses.count([each for each in page if each.entry.id in found], request.filter.now)
+        degraded = tuple(search.degraded)
         if not request.explain:
-            return Results(page, degraded=search.degraded)
+            return Results(page, degraded=degraded)
         scoring = self._runtime.scoring
         explanation = RecallExplanation(
             mode=request.mode,
             candidates=search.candidates,
             dropped=[
-                *_dropped(ranked, above, "min_score"),
+                *_dropped(search.ranked, above, "min_score"),
                 *_dropped(above, hooked, "hook"),
                 *_dropped(hooked, page, "limit"),
             ],
@@ -220,12 +243,17 @@ class Recaller:
                 "text_share": text_weight(request.query),
             },
         )
-        return Results(page, degraded=search.degraded, explanation=explanation)
+        return Results(page, degraded=degraded, explanation=explanation)
 
 
-def _wants_text(request: RecallRequest, query_vector: Vector | None) -> bool:
-    """The keyword leg runs unless vectors were asked for and can answer: one leg answers for the other."""
-    return request.mode is not SearchMode.VECTOR or query_vector is None
+def _options(request: RecallRequest, pool: int, *, include_embeddings: bool) -> SearchOptions:
+    return SearchOptions(scope=request.scope, filter=request.filter, limit=pool, include_embeddings=include_embeddings)
+
+
+def _weighed(hit: SearchHit, search: _Search) -> SearchHit:
+    """The hit with the similarity that this recall's weights give it."""
+    hit.similarity = similarity(search.terms, search.weights, frozenset(index_terms(hit.entry.content)))
+    return hit
 
 
 def _is_native(store: MemoryAdapter, capability: Capability, options: SearchOptions) -> bool:
@@ -247,25 +275,23 @@ def _gather(by_vector: Sequence[SearchHit], by_text: Sequence[SearchHit]) -> lis
     return list(candidates.values())
 
 
-def _complete(
-    candidates: Sequence[_Candidate], query_vector: Vector | None, terms: Sequence[Term], weights: Sequence[float]
-) -> None:
+def _complete(candidates: Sequence[_Candidate], search: _Search) -> None:
     """Give each candidate the value of the leg that did not find it, as far as it has one."""
-    if query_vector is not None:
+    query = search.vector
+    if query is not None:
         comparable = [
             (each, each.entry.embedding)
             for each in candidates
-            if each.vector is None
-            and each.entry.embedding is not None
-            and len(each.entry.embedding) == len(query_vector)
+            if each.vector is None and each.entry.embedding is not None and len(each.entry.embedding) == len(query)
         ]
-        values = cosines(query_vector, [embedding for _, embedding in comparable])
+        values = cosines(query, [embedding for _, embedding in comparable])
         for (candidate, _), value in zip(comparable, values, strict=True):
             candidate.vector = value
     for candidate in candidates:
         candidate.entry.embedding = None
-        if candidate.text is None and terms:
-            candidate.text = similarity(terms, weights, frozenset(index_terms(candidate.entry.content)))
+        if candidate.text is None and search.wants_text and search.terms:
+            document = frozenset(index_terms(candidate.entry.content))
+            candidate.text = similarity(search.terms, search.weights, document)
 
 
 def _dropped(before: Sequence[RecallResult], after: Sequence[RecallResult], why: str) -> list[DroppedHit]:

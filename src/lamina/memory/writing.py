@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,7 +10,17 @@ from lamina.domain.memory import MemoryEntry, Unset
 from lamina.domain.text import clean
 from lamina.domain.validation import check_entry, check_ttl, clean_metadata
 from lamina.errors import Conflict, InvalidInput, MemoryNotFound
-from lamina.memory.inputs import MemoryInput, build_entry, expiry, read_instant, read_layer, read_tags, read_trust
+from lamina.memory.inputs import (
+    MAX_NUMBER,
+    MemoryInput,
+    build_entry,
+    expiry,
+    read_ids,
+    read_instant,
+    read_layer,
+    read_tags,
+    read_trust,
+)
 from lamina.memory.runtime import Runtime
 from lamina.ports.embedder import Fingerprint
 from lamina.ports.memory_adapter import MemoryAdapter
@@ -53,15 +63,13 @@ class Writer:
             entry = build_entry(given, self._runtime.defaults, self._runtime.new_id(), now)
             guarded = await self._runtime.hooks.before_store(entry)
             drafts.append(None if guarded is None else _Draft(guarded, given))
-        fresh: list[_Draft] = []
-        for draft, twin in await self._find_twins(list(filter(None, drafts))):
-            if twin is None:
-                fresh.append(draft)
-            else:
-                draft.stored_id = await self._confirm(twin, draft)
+        known, fresh = _split(await self._find_twins(list(filter(None, drafts))))
         await self._runtime.space.embed_new([draft.entry for draft in fresh])
-        for draft, twin in await self._write(fresh):
-            draft.stored_id = draft.entry.id if twin is None else await self._confirm(twin, draft)
+        # From here on things are written; what can be refused has been.
+        for draft, twin in known:
+            draft.stored_id = await self._confirm(twin, draft)
+        for draft, written_twin in await self._write(fresh):
+            draft.stored_id = draft.entry.id if written_twin is None else await self._confirm(written_twin, draft)
         return [None if draft is None else draft.stored_id for draft in drafts]
 
     async def update(
@@ -105,11 +113,21 @@ class Writer:
             ours = [entry.replace(embedding=None) for entry in ours]
         for store in runtime.stores():
             own = [entry for entry in ours if runtime.store_of(entry.layer) is store]
-            kept = [entry for entry in own if replace or await store.get(runtime.tenant_scope, entry.id) is None]
+            others = [other for other in runtime.stores() if other is not store]
+            kept = [entry for entry in own if replace or not await self._is_stored(entry.id)]
             await store.store_many(runtime.tenant_scope, kept)
+            for other in others:  # an id names one memory, in whichever store
+                await other.delete_many(runtime.tenant_scope, [entry.id for entry in kept])
             report.written += len(kept)
             report.skipped += len(own) - len(kept)
         return report
+
+    async def _is_stored(self, id: str) -> bool:
+        """Whether any store has the id, expired or not."""
+        for store in self._runtime.stores():
+            if await store.get(self._runtime.tenant_scope, id) is not None:
+                return True
+        return False
 
     async def _find_twins(self, drafts: Sequence[_Draft]) -> list[tuple[_Draft, MemoryEntry | None]]:
         """With each draft the memory that it confirms: the one with its id, or the one that says the same."""
@@ -148,13 +166,7 @@ class Writer:
         """
         new = draft.entry
         for _ in range(ATTEMPTS):
-            if (twin.owner, twin.namespace, twin.layer, twin.digest) != (
-                new.owner,
-                new.namespace,
-                new.layer,
-                new.digest,
-            ):
-                raise Conflict(f"The id {new.id!r}", "it names a memory that says something else")
+            _check_same(twin, new)
             store = self._runtime.store_of(twin.layer)
             scope = self._runtime.write_scope(twin.owner, twin.namespace)
             try:
@@ -206,12 +218,40 @@ class Writer:
         return moved
 
 
+def _split(
+    drafts: Sequence[tuple[_Draft, MemoryEntry | None]],
+) -> tuple[list[tuple[_Draft, MemoryEntry]], list[_Draft]]:
+    """The drafts that confirm a memory, with it, and those that are new.
+
+    Raises:
+        Conflict: a draft's id names a memory, or another draft, that says something else.
+    """
+    known: list[tuple[_Draft, MemoryEntry]] = []
+    fresh: dict[str, _Draft] = {}
+    for draft, twin in drafts:
+        if twin is not None:
+            _check_same(twin, draft.entry)
+            known.append((draft, twin))
+        else:
+            _check_same(fresh.setdefault(draft.entry.id, draft).entry, draft.entry)
+    return known, [draft for draft, twin in drafts if twin is None]
+
+
+def _check_same(twin: MemoryEntry, new: MemoryEntry) -> None:
+    if _saying(twin) != _saying(new):
+        raise Conflict(f"The id {new.id!r}", "it names a memory that says something else")
+
+
+def _saying(entry: MemoryEntry) -> tuple[str, str, str, str]:
+    return entry.owner, entry.namespace, entry.layer, entry.digest
+
+
 def _confirmation(twin: MemoryEntry, draft: _Draft) -> dict[str, Any]:
     new, given = draft.entry, draft.given
     relevance = 1.0 if given.relevance is None else new.relevance
     ttl = twin.ttl if isinstance(given.ttl, Unset) else new.ttl
     confirmations = twin.metadata.get("confirmations", 0)
-    counted = confirmations + 1 if isinstance(confirmations, int) else 1
+    counted = confirmations + 1 if isinstance(confirmations, int) and 0 <= confirmations < MAX_NUMBER else 1
     return {
         "relevance": relevance,
         "base_relevance": relevance,
@@ -224,7 +264,7 @@ def _confirmation(twin: MemoryEntry, draft: _Draft) -> dict[str, Any]:
     }
 
 
-_EDITABLE: Final = {
+_EDITABLE: Final[dict[str, Callable[[Any], Any]]] = {
     "content": lambda value: clean(value) if isinstance(value, str) else value,
     "layer": read_layer,
     "tags": lambda value: read_tags("tags", value),
@@ -237,7 +277,7 @@ _EDITABLE: Final = {
     "superseded_by": lambda value: value,
     "source": lambda value: value,
     "trust": read_trust,
-    "derived_from": list,
+    "derived_from": lambda value: read_ids("derived_from", value),
 }
 """The fields that an edit may change, and how each is read."""
 
