@@ -17,7 +17,7 @@ def say(*words: str) -> None:
 
 
 async def main(file: str, name: str, number: int) -> None:
-    chance = random.Random(name)  # noqa: S311 - a seeded run
+    chance = random.Random(name)
     adapter = SqliteAdapter(file, busy_timeout=60)
     await adapter.initialize()
     stored: list[str] = []

@@ -79,7 +79,7 @@ async def test_four_processes_write_at_once_and_nothing_is_lost_or_refused(file:
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL here")
 async def test_what_was_acknowledged_survives_kill_9_and_nothing_is_invented(file: Path) -> None:
-    chance = random.Random(20260801)  # noqa: S311 - a seeded run
+    chance = random.Random(20260801)
     said = Said()
     killed = 0
     for attempt in range(KILLS):
