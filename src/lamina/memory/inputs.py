@@ -21,7 +21,6 @@ __all__ = [
     "Filters",
     "MemoryInput",
     "build_entry",
-    "check_number",
     "expiry",
     "read_cutoff",
     "read_filter",
@@ -249,10 +248,3 @@ def read_mode(mode: SearchMode | str | None, default: SearchMode) -> SearchMode:
         return default if mode is None else SearchMode(mode)
     except ValueError:
         raise InvalidInput("mode", f"{mode!r} is unknown", f"Use one of: {', '.join(SearchMode)}.") from None
-
-
-def check_number(field: str, value: object, least: int) -> int:
-    """The whole number, if it is at least that."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InvalidInput(field, f"must be a whole number of at least {least}, not {value!r}", "Give such a number.")
-    return value
