@@ -30,6 +30,7 @@ __all__ = [
     "read_mode",
     "read_query",
     "read_tags",
+    "read_texts",
     "read_trust",
 ]
 
@@ -115,15 +116,20 @@ def read_trust(trust: Trust | str) -> Trust:
         raise InvalidInput("trust", f"{trust!r} is unknown", f"Use one of: {', '.join(Trust)}.") from None
 
 
+def read_texts(field: str, texts: Iterable[str]) -> list[str]:
+    """The texts, as they are; a single one is refused, for it would be taken apart into characters."""
+    if isinstance(texts, str) or not isinstance(texts, Iterable):
+        raise InvalidType(field, "must be a list of text", f"Give {field}=['...'].")
+    read = list(texts)
+    for text in read:
+        if not isinstance(text, str):
+            raise InvalidType(field, f"must hold text, not {type(text).__name__}", "Give each as a str.")
+    return read
+
+
 def read_tags(field: str, tags: Iterable[str]) -> list[str]:
     """The tags, cleaned, each once, in order."""
-    if isinstance(tags, str) or not isinstance(tags, Iterable):
-        raise InvalidType(field, "must be a list of text", f"Give {field}=['...'].")
-    read = list(tags)
-    for tag in read:
-        if not isinstance(tag, str):
-            raise InvalidType(field, f"must hold text, not {type(tag).__name__}", "Give each tag as a str.")
-    return list(dict.fromkeys(map(clean, read)))
+    return list(dict.fromkeys(map(clean, read_texts(field, tags))))
 
 
 def read_instant(field: str, value: object) -> datetime | None:
@@ -220,9 +226,9 @@ def build_entry(given: MemoryInput, defaults: EntryDefaults, id: str, now: datet
         expires_at=expiry(now, ttl),
         occurred_at=read_instant("occurred_at", given.occurred_at),
         valid_until=read_instant("valid_until", given.valid_until),
-        source=None if given.source is None else clean(given.source),
+        source=clean(given.source) if isinstance(given.source, str) else given.source,
         trust=Trust.TRUSTED if given.trust is None else read_trust(given.trust),
-        derived_from=list(given.derived_from),
+        derived_from=read_texts("derived_from", given.derived_from),
     )
     check_entry(entry)
     return entry

@@ -10,7 +10,16 @@ from lamina.domain.memory import MemoryEntry, Unset
 from lamina.domain.text import clean
 from lamina.domain.validation import check_entry, check_ttl, clean_metadata
 from lamina.errors import Conflict, InvalidInput, MemoryNotFound
-from lamina.memory.inputs import MemoryInput, build_entry, expiry, read_instant, read_layer, read_tags, read_trust
+from lamina.memory.inputs import (
+    MemoryInput,
+    build_entry,
+    expiry,
+    read_instant,
+    read_layer,
+    read_tags,
+    read_texts,
+    read_trust,
+)
 from lamina.memory.runtime import Runtime
 from lamina.ports.embedder import Fingerprint
 from lamina.ports.memory_adapter import MemoryAdapter
@@ -237,7 +246,7 @@ _EDITABLE: Final = {
     "superseded_by": lambda value: value,
     "source": lambda value: value,
     "trust": read_trust,
-    "derived_from": list,
+    "derived_from": lambda value: read_texts("derived_from", value),
 }
 """The fields that an edit may change, and how each is read."""
 
