@@ -215,6 +215,10 @@ BAD = [
     ({"derived_from": "abc"}, "derived_from"),
     ({"derived_from": 5}, "derived_from"),
     ({"colour": "red"}, "colour"),
+    ({"derived_from": "mem_1"}, "derived_from"),
+    ({"derived_from": [1]}, "derived_from"),
+    ({"derived_from": 5}, "derived_from"),
+    ({"source": 5}, "source"),
 ]
 
 
@@ -275,6 +279,12 @@ class TestEditing:
         with pytest.raises((InvalidInput, TypeError)):
             await engine.update(id, **{k: v for k, v in change.items() if k not in {"id", "owner"}} or {"seq": 1})
         assert (await engine.get(id)).revision == 1
+
+    async def test_one_id_is_no_list_of_ids(self, engine):
+        id = await engine.store(TEA, derived_from=["mem_1"])
+        with pytest.raises(InvalidType, match="derived_from"):
+            await engine.update(id, derived_from="mem_2")
+        assert (await engine.get(id)).derived_from == ["mem_1"]
 
     async def test_a_working_note_can_become_a_lasting_one_and_back(self, engine):
         id = await engine.store(TEA, layer="working")

@@ -16,6 +16,7 @@ from itertools import islice
 from threading import Lock
 from typing import Any, ClassVar, Final
 
+from lamina.domain.closeness import cosines
 from lamina.domain.filters import MemoryFilter
 from lamina.domain.lexical import index_terms, query_terms, similarity, term_weights
 from lamina.domain.memory import Layer, MemoryEntry, Vector
@@ -182,8 +183,10 @@ class InMemoryAdapter(MemoryAdapter):
         check_vector(embedding)
         with self._lock:
             self._tenant(options.scope).check_dimensions(embedding)
-            rows = [row for row in self._admitted(options.scope, options.filter) if row.entry.embedding is not None]
-            return _best(rows, _cosines(rows, embedding), options)
+            rows = builtins.list(self._admitted(options.scope, options.filter))
+            pairs = [(row, row.entry.embedding) for row in rows if row.entry.embedding is not None]
+            values = cosines(embedding, [vector for _, vector in pairs])
+            return _best([row for row, _ in pairs], values, options)
 
     async def search_by_text(self, query: str, options: SearchOptions) -> builtins.list[SearchHit]:
         terms = query_terms(query)
@@ -349,20 +352,6 @@ def _copy_json(value: Any) -> Any:
 
 def _by_relevance(row: _Row) -> tuple[float, timedelta, str]:
     return -row.entry.relevance, _EPOCH - row.entry.created_at, row.entry.id
-
-
-def _cosines(rows: Sequence[_Row], vector: Vector) -> list[float]:
-    """The cosine of each row's vector with this one; 0 where either is a zero vector."""
-    if not rows:
-        return []
-    import numpy as np
-
-    matrix = np.array([row.entry.embedding for row in rows], dtype=np.float64)
-    query = np.array(vector, dtype=np.float64)
-    norms = np.linalg.norm(matrix, axis=1) * np.linalg.norm(query)
-    # Summed row by row, so that equal vectors have equal cosines to the last bit.
-    cosines = (matrix * query).sum(axis=1) / np.where(norms == 0, 1.0, norms)
-    return [float(each) for each in cosines.clip(-1.0, 1.0)]
 
 
 def _best(rows: Sequence[_Row], similarities: Sequence[float], options: SearchOptions) -> list[SearchHit]:

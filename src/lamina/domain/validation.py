@@ -29,6 +29,7 @@ __all__ = [
     "check_ttl",
     "check_unit_interval",
     "check_vector",
+    "check_whole_number",
     "clean_metadata",
 ]
 
@@ -83,6 +84,13 @@ def check_unit_interval(field: str, value: object) -> float:
     if not 0 <= value <= 1:  # NaN fails this too
         raise InvalidInput(field, f"must be from 0 to 1, not {value}", "Give a number in that range.")
     return float(value)
+
+
+def check_whole_number(field: str, value: object, least: int) -> int:
+    """The whole number, if it is at least that; a bool is none."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InvalidInput(field, f"must be a whole number of at least {least}, not {value!r}", "Give such a number.")
+    return value
 
 
 def check_ttl(ttl: object) -> float | None:

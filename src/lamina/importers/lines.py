@@ -9,6 +9,7 @@ Any other line is a new memory: `content` (or `memory`, or `text`) and, if it li
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 import sys
 from array import array
@@ -34,10 +35,7 @@ _REST: Final = "access_count revision superseded_by source trust derived_from".s
 _FIELDS: Final = (*_PLAIN, *_TIMES, *_REST)
 _REQUIRED: Final = ("id", "content", "created_at", "updated_at")
 _CONTENT_KEYS: Final = ("content", "memory", "text")
-_NEW_FIELDS: Final = frozenset(
-    "content layer owner namespace tags metadata relevance confidence ttl id occurred_at valid_until source trust "
-    "derived_from".split()
-)
+_NEW_FIELDS: Final = frozenset(each.name for each in dataclasses.fields(MemoryInput))
 _DEFAULTS: Final = EntryDefaults(
     tenant=DEFAULT_NAME,
     owner=DEFAULT_NAME,
@@ -117,9 +115,6 @@ def _read_exact(fields: dict[str, Any]) -> ExactMemory:
     for name in _TIMES:
         if fields.get(name) is not None:
             fields[name] = _instant(name, fields[name])
-    for name in ("access_count", "revision"):
-        _check_whole(name, fields.get(name, 1), 0 if name == "access_count" else 1)
-    _check_list("derived_from", fields.get("derived_from", []))
     entry = MemoryEntry(
         **{**fields, "layer": _member(Layer, fields, "layer"), "trust": _member(Trust, fields, "trust")}
     )
@@ -217,11 +212,6 @@ def _member(kind: type[Layer | Trust], fields: Mapping[str, Any], name: str) -> 
         return kind(fields.get(name, default))
     except ValueError:
         raise InvalidInput(name, f"{fields[name]!r} is unknown", f"Use one of: {', '.join(kind)}.") from None
-
-
-def _check_whole(name: str, value: object, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InvalidInput(name, f"{value!r} is no whole number of at least {least}", "Correct it.")
 
 
 def _check_list(name: str, value: object) -> None:

@@ -10,8 +10,9 @@ from typing import Any, Self, Unpack
 from lamina.domain.filters import Expiry, Filter, MemoryFilter
 from lamina.domain.memory import UNSET, Layer, MemoryEntry, Trust, Unset
 from lamina.domain.recall import RecallResult, Results, SearchMode
+from lamina.domain.scope import Scope
 from lamina.domain.text import check_name
-from lamina.domain.validation import check_unit_interval
+from lamina.domain.validation import check_unit_interval, check_whole_number
 from lamina.errors import InvalidInput, InvalidType
 from lamina.memory.access import AccessCounters
 from lamina.memory.decay import DecayReport, check_decay
@@ -20,7 +21,6 @@ from lamina.memory.forgetting import Forgetter
 from lamina.memory.inputs import (
     Filters,
     MemoryInput,
-    check_number,
     has_condition,
     read_age,
     read_cutoff,
@@ -234,8 +234,8 @@ class MemoryEngine:
             scope=scope,
             filter=filter,
             mode=read_mode(mode, self._runtime.search_mode),
-            limit=check_number("limit", limit, 1),
-            offset=check_number("offset", offset, 0),
+            limit=check_whole_number("limit", limit, 1),
+            offset=check_whole_number("offset", offset, 0),
             min_score=None if min_score is None else check_unit_interval("min_score", min_score),
             touch=touch,
             explain=explain,
@@ -274,8 +274,8 @@ class MemoryEngine:
             self._runtime.stores(filter.layers),
             scope,
             filter,
-            limit=check_number("limit", limit, 1),
-            offset=check_number("offset", offset, 0),
+            limit=check_whole_number("limit", limit, 1),
+            offset=check_whole_number("offset", offset, 0),
         )
         return Results(page)
 
@@ -393,7 +393,7 @@ class MemoryEngine:
         """
         return await self._runtime.space.embed_missing(progress=progress)
 
-    def _read(self, now: datetime, filters: Filters) -> tuple[Any, MemoryFilter]:
+    def _read(self, now: datetime, filters: Filters) -> tuple[Scope, MemoryFilter]:
         given = dict(filters)
         owner, owner_id, namespace = (given.pop(name, None) for name in ("owner", "owner_id", "namespace"))
         scope = self._runtime.read_scope(owner, owner_id, namespace)  # type: ignore[arg-type] # checked by Scope

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from lamina.domain.closeness import cosines
 from lamina.domain.lexical import index_terms, query_terms, similarity, term_weights
 from lamina.domain.memory import MemoryEntry, Vector
 from lamina.errors import EmbeddingDimensionError, Unsupported
-from lamina.memory.closeness import cosines
 from lamina.memory.reading import count, pages
 from lamina.ports.memory_adapter import Capability, MemoryAdapter, SearchHit, SearchOptions
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, TypedDict
+from typing import Any, TypedDict
 
 from lamina.domain.filters import And, Compare, Filter, MemoryFilter, Not, Or, Where
 from lamina.domain.memory import UNSET, Layer, MemoryEntry, Trust, Unset
@@ -21,23 +21,21 @@ __all__ = [
     "Filters",
     "MemoryInput",
     "build_entry",
-    "check_number",
     "expiry",
     "has_condition",
     "read_age",
     "read_cutoff",
     "read_filter",
-    "read_ids",
     "read_input",
     "read_instant",
     "read_layer",
     "read_mode",
     "read_query",
     "read_tags",
+    "read_texts",
     "read_trust",
 ]
 
-MAX_NUMBER: Final = 1_000_000_000
 
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
@@ -121,22 +119,20 @@ def read_trust(trust: Trust | str) -> Trust:
         raise InvalidInput("trust", f"{trust!r} is unknown", f"Use one of: {', '.join(Trust)}.") from None
 
 
+def read_texts(field: str, texts: Iterable[str]) -> list[str]:
+    """The texts, as they are; a single one is refused, for it would be taken apart into characters."""
+    if isinstance(texts, str) or not isinstance(texts, Iterable):
+        raise InvalidType(field, "must be a list of text", f"Give {field}=['...'].")
+    read = list(texts)
+    for text in read:
+        if not isinstance(text, str):
+            raise InvalidType(field, f"must hold text, not {type(text).__name__}", "Give each as a str.")
+    return read
+
+
 def read_tags(field: str, tags: Iterable[str]) -> list[str]:
     """The tags, cleaned, each once, in order."""
-    if isinstance(tags, str) or not isinstance(tags, Iterable):
-        raise InvalidType(field, "must be a list of text", f"Give {field}=['...'].")
-    read = list(tags)
-    for tag in read:
-        if not isinstance(tag, str):
-            raise InvalidType(field, f"must hold text, not {type(tag).__name__}", "Give each tag as a str.")
-    return list(dict.fromkeys(map(clean, read)))
-
-
-def read_ids(field: str, ids: object) -> list[str]:
-    """The ids, as a list; a single text is refused, for it would be taken letter by letter."""
-    if isinstance(ids, str) or not isinstance(ids, Iterable):
-        raise InvalidType(field, "must be a list of ids", f"Give {field}=['...'].")
-    return list(ids)
+    return list(dict.fromkeys(map(clean, read_texts(field, tags))))
 
 
 def read_instant(field: str, value: object) -> datetime | None:
@@ -258,9 +254,9 @@ def build_entry(given: MemoryInput, defaults: EntryDefaults, id: str, now: datet
         expires_at=expiry(now, ttl),
         occurred_at=read_instant("occurred_at", given.occurred_at),
         valid_until=read_instant("valid_until", given.valid_until),
-        source=None if given.source is None else clean(given.source),
+        source=clean(given.source) if isinstance(given.source, str) else given.source,
         trust=Trust.TRUSTED if given.trust is None else read_trust(given.trust),
-        derived_from=read_ids("derived_from", given.derived_from),
+        derived_from=read_texts("derived_from", given.derived_from),
     )
     check_entry(entry)
     return entry
@@ -304,11 +300,3 @@ def read_mode(mode: SearchMode | str | None, default: SearchMode) -> SearchMode:
         return default if mode is None else SearchMode(mode)
     except ValueError:
         raise InvalidInput("mode", f"{mode!r} is unknown", f"Use one of: {', '.join(SearchMode)}.") from None
-
-
-def check_number(field: str, value: object, least: int) -> int:
-    """The whole number, if it is at least that and at most a thousand million."""
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MAX_NUMBER:
-        problem = f"must be a whole number from {least} to {MAX_NUMBER}, not {value!r:.50}"
-        raise InvalidInput(field, problem, "Give such a number.")
-    return value

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from lamina.domain.closeness import cosines
 from lamina.domain.filters import MemoryFilter
 from lamina.domain.lexical import Term, index_terms, query_terms, similarity, term_weights
 from lamina.domain.memory import MemoryEntry, Vector
@@ -25,7 +26,6 @@ from lamina.domain.recall import (
 )
 from lamina.domain.scope import Scope
 from lamina.memory.access import AccessCounters
-from lamina.memory.closeness import cosines
 from lamina.memory.fallback import scan_by_text, scan_by_vector
 from lamina.memory.fusion import fuse, text_weight
 from lamina.memory.reading import count

@@ -6,19 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from lamina.domain.filters import INT64
 from lamina.domain.memory import MemoryEntry, Unset
 from lamina.domain.text import clean
 from lamina.domain.validation import check_entry, check_ttl, clean_metadata
 from lamina.errors import Conflict, InvalidInput, MemoryNotFound
 from lamina.memory.inputs import (
-    MAX_NUMBER,
     MemoryInput,
     build_entry,
     expiry,
-    read_ids,
     read_instant,
     read_layer,
     read_tags,
+    read_texts,
     read_trust,
 )
 from lamina.memory.runtime import Runtime
@@ -251,7 +251,8 @@ def _confirmation(twin: MemoryEntry, draft: _Draft) -> dict[str, Any]:
     relevance = 1.0 if given.relevance is None else new.relevance
     ttl = twin.ttl if isinstance(given.ttl, Unset) else new.ttl
     confirmations = twin.metadata.get("confirmations", 0)
-    counted = confirmations + 1 if isinstance(confirmations, int) and 0 <= confirmations < MAX_NUMBER else 1
+    is_count = isinstance(confirmations, int) and 0 <= confirmations < INT64[-1]
+    counted = confirmations + 1 if is_count else 1
     return {
         "relevance": relevance,
         "base_relevance": relevance,
@@ -277,7 +278,7 @@ _EDITABLE: Final[dict[str, Callable[[Any], Any]]] = {
     "superseded_by": lambda value: value,
     "source": lambda value: value,
     "trust": read_trust,
-    "derived_from": lambda value: read_ids("derived_from", value),
+    "derived_from": lambda value: read_texts("derived_from", value),
 }
 """The fields that an edit may change, and how each is read."""
 

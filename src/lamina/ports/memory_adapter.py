@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 from lamina.domain.filters import Expiry, MemoryFilter
 from lamina.domain.memory import Layer, MemoryEntry, Vector
 from lamina.domain.scope import Scope
-from lamina.domain.validation import check_entry
+from lamina.domain.validation import check_entry, check_whole_number
 from lamina.errors import Conflict, InvalidInput, ScopeError, Unsupported
 
 __all__ = [
@@ -105,7 +105,7 @@ class SearchOptions:
     include_embeddings: bool = False
 
     def __post_init__(self) -> None:
-        _check_at_least("limit", self.limit, 1)
+        check_whole_number("limit", self.limit, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,8 +122,8 @@ class ListOptions:
     include_embeddings: bool = False
 
     def __post_init__(self) -> None:
-        _check_at_least("limit", self.limit, 1)
-        _check_at_least("offset", self.offset, 0)
+        check_whole_number("limit", self.limit, 1)
+        check_whole_number("offset", self.offset, 0)
         if self.after is not None and self.order is not Order.INSERTION:
             raise InvalidInput("after", "goes with insertion order only", "Page by offset in other orders.")
 
@@ -390,8 +390,3 @@ def check_updates(updates: Mapping[str, Any]) -> None:
     for field in updates:
         if field not in UPDATABLE:
             raise InvalidInput("updates", f"{field!r} cannot be updated", f"Use: {', '.join(sorted(UPDATABLE))}.")
-
-
-def _check_at_least(field: str, value: object, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InvalidInput(field, f"must be a whole number of at least {least}, not {value!r}", "Give such a number.")

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
+from lamina.adapters.sqlite.block_layout import BLOCK
 from lamina.adapters.sqlite.partitions import LAST, bounds, partition_of
 from lamina.adapters.sqlite.tables import Collection
-from lamina.adapters.sqlite.vectors import BLOCK
 from lamina.domain.lexical import index_terms
 
 __all__ = ["find_contradictions", "find_text_damage"]

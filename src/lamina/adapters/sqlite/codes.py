@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lamina.adapters.sqlite.vectors import BLOCK, CODES, DIFFERENCES, STEPS
+from lamina.adapters.sqlite.block_layout import BLOCK, CODES, DIFFERENCES, STEPS
 
 __all__ = ["Block", "as_rows", "cosines", "encode", "unit"]
 

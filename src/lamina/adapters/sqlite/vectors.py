@@ -13,16 +13,11 @@ from collections.abc import Iterable
 from typing import Final
 
 from lamina.adapters._shared.where_sql import json_list
+from lamina.adapters.sqlite.block_layout import BLOCK, CODES, DIFFERENCES, STEPS
 from lamina.adapters.sqlite.partitions import LAST, bounds, partition_of
 from lamina.adapters.sqlite.tables import Collection
 
-__all__ = ["BLOCK", "CODES", "DIFFERENCES", "STEPS", "VectorWriter", "read_vectors"]
-
-BLOCK: Final = 64
-STEPS: Final = 4 * BLOCK
-DIFFERENCES: Final = 8 * BLOCK
-CODES: Final = 12 * BLOCK
-"""Where, in bytes, the parts of a block begin; the counts are at 0."""
+__all__ = ["VectorWriter", "read_vectors"]
 
 SPARSE: Final = 16
 """A block with fewer vectors is opened: at worst, a quarter of what a search reads is of use."""

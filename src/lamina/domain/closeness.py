@@ -1,4 +1,4 @@
-"""Cosines of one vector with many."""
+"""Cosines of one vector with many: one rule for searches that compare entries one by one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ __all__ = ["cosines"]
 
 
 def cosines(query: Vector, vectors: Sequence[Vector]) -> list[float]:
-    """The cosine of the query with each vector, in [-1, 1]; 0 where either is zero."""
+    """The cosine of the query with each vector, in [-1, 1]; 0 where either is zero.
+
+    Equal vectors have equal cosines to the last bit, wherever they stand, so that ties can go by id.
+    """
     import numpy as np  # not before the first vector: it costs more than the rest of the import
 
     if not vectors:
@@ -18,6 +21,6 @@ def cosines(query: Vector, vectors: Sequence[Vector]) -> list[float]:
     matrix = np.asarray(vectors, dtype=np.float64)
     direction = np.asarray(query, dtype=np.float64)
     lengths = np.linalg.norm(matrix, axis=1) * np.linalg.norm(direction)
-    products = matrix @ direction
+    products = (matrix * direction).sum(axis=1)  # row by row: a matrix product rounds by where a row stands
     closeness = np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0)
     return [float(each) for each in np.clip(closeness, -1.0, 1.0)]
