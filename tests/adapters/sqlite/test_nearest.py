@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from lamina.adapters.sqlite import SqliteAdapter, nearest
-from lamina.adapters.sqlite.codes import Block, as_rows, encode, unit
+from lamina.adapters.sqlite.codes import as_rows, decode, encode, unit
 from lamina.adapters.sqlite.vectors import BLOCK
 from lamina.domain.filters import Expiry, MemoryFilter, Where
 from lamina.domain.memory import Layer, MemoryEntry
@@ -166,10 +166,10 @@ async def test_a_deleted_vector_leaves_no_codes_in_its_block(adapter: SqliteAdap
     chance = np.random.default_rng(5)
     await adapter.store_many(MINE, [memory(f"m{n}", embedding=chance.normal(size=32).tolist()) for n in range(64)])
     await adapter.delete(MINE, "m7")
-    block = Block(rows("SELECT data FROM lamina_memories_blocks")[0][0])
-    assert (block.counts[7], block.steps[7], block.differences[7]) == (0, 0, 0)
-    assert not block.codes[7].any()
-    assert all(block.codes[n].any() for n in range(64) if n != 7)
+    (block,) = decode(rows("SELECT data FROM lamina_memories_blocks")[0])
+    assert [block[part][7] for part in ("counts", "steps", "differences")] == [0, 0, 0]
+    assert not block["codes"][7].any()
+    assert all(block["codes"][n].any() for n in range(64) if n != 7)
 
 
 async def test_scope_and_filter_hold_before_ranking(adapter: SqliteAdapter) -> None:
@@ -212,9 +212,10 @@ matrices = st.integers(1, 12).flatmap(
 @given(matrices)
 def test_codes_are_off_by_no_more_than_they_say(matrix: list[list[float]]) -> None:
     packed = [array("f", row).tobytes() for row in matrix]
-    block = Block(encode(list(range(1, len(packed) + 1)), packed))
+    (block,) = decode([encode(list(range(1, len(packed) + 1)), packed)])
     rows = unit(as_rows(packed))
-    decoded = block.codes[: len(packed)].astype(np.float64) * block.steps[: len(packed), None].astype(np.float64)
-    assert (np.linalg.norm(rows - decoded, axis=1) <= block.differences[: len(packed)]).all()
-    assert block.counts.tolist() == list(range(1, len(packed) + 1)) + [0] * (BLOCK - len(packed))
-    assert (np.abs(block.codes.astype(int)) <= 127).all()
+    decoded = block["codes"].astype(np.float64) * block["steps"].astype(np.float64)[:, None]
+    assert (np.linalg.norm(rows - decoded[: len(packed)], axis=1) <= block["differences"][: len(packed)]).all()
+    assert not decoded[len(packed) :].any()
+    assert block["counts"].tolist() == list(range(1, len(packed) + 1)) + [0] * (BLOCK - len(packed))
+    assert (np.abs(block["codes"].astype(int)) <= 127).all()

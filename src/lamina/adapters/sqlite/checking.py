@@ -90,15 +90,14 @@ def _wrong_codes(collection: Collection) -> Iterator[str]:
 
     members = "SELECT slot, key, data FROM {vectors} WHERE block = ? AND key BETWEEN ? AND ?"
     for key, live, data in collection.execute("SELECT key, live, data FROM {blocks}"):
-        stored = codes.Block(data)
+        (stored,) = codes.decode([data])
         rows = collection.execute(members, (key, *bounds(partition_of(key))))
         found = {slot: (member & LAST, vector) for slot, member, vector in rows}
         counts = [found[slot][0] if slot in found else 0 for slot in range(BLOCK)]
-        if counts != stored.counts.tolist() or live != len(found):
+        if counts != stored["counts"].tolist() or live != len(found):
             yield f"the block {key} names other vectors than those that stand in it"
             continue
         slots = sorted(found)
-        anew = codes.Block(codes.encode([found[slot][0] for slot in slots], [found[slot][1] for slot in slots]))
-        taken = slice(0, len(slots))
-        if (stored.codes[slots] != anew.codes[taken]).any() or (stored.steps[slots] != anew.steps[taken]).any():
+        (anew,) = codes.decode([codes.encode([found[slot][0] for slot in slots], [found[slot][1] for slot in slots])])
+        if any((stored[part][slots] != anew[part][: len(slots)]).any() for part in ("codes", "steps", "differences")):
             yield f"the block {key} holds other codes than its vectors give"

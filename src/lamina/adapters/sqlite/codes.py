@@ -11,28 +11,29 @@ and 64 differences (float32), then the numbers of slot 0, of slot 1 and so on (i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lamina.adapters.sqlite.block_layout import BLOCK, CODES, DIFFERENCES, STEPS
+from lamina.adapters.sqlite.block_layout import BLOCK, CODES
 
-__all__ = ["Block", "as_rows", "cosines", "encode", "unit"]
+__all__ = ["as_rows", "cosines", "decode", "encode", "unit"]
 
 GREATEST: Final = 127
 
 
-class Block:
-    """A block's parts, as views of its bytes."""
-
-    __slots__ = ("codes", "counts", "differences", "steps")
-
-    def __init__(self, data: bytes) -> None:
-        self.counts: NDArray[np.uint32] = np.frombuffer(data, "<u4", BLOCK)
-        self.steps: NDArray[np.float32] = np.frombuffer(data, "<f4", BLOCK, STEPS)
-        self.differences: NDArray[np.float32] = np.frombuffer(data, "<f4", BLOCK, DIFFERENCES)
-        self.codes: NDArray[np.int8] = np.frombuffer(data, np.int8, -1, CODES).reshape(BLOCK, -1)
+def decode(blocks: Sequence[bytes]) -> NDArray[np.void]:
+    """The blocks, all of one tenant, as an array with the fields `counts`, `steps`, `differences` and `codes`."""
+    dimensions = (len(blocks[0]) - CODES) // BLOCK
+    layout = [
+        ("counts", "<u4", (BLOCK,)),
+        ("steps", "<f4", (BLOCK,)),
+        ("differences", "<f4", (BLOCK,)),
+        ("codes", "i1", (BLOCK, dimensions)),
+    ]
+    return np.frombuffer(b"".join(blocks), layout)
 
 
 def encode(counts: list[int], vectors: list[bytes]) -> bytes:

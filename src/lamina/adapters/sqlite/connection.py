@@ -42,6 +42,7 @@ _PRAGMAS: Final = (
     "cell_size_check = ON",
     "synchronous = FULL",  # an acknowledged write survives a power cut
     "journal_size_limit = 67108864",
+    "cache_size = -8192",  # 8 MB: the codes of a few owners, which are read by every search
 )
 _creating: Final = threading.Lock()
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lamina.adapters._shared.instants import to_micros
 from lamina.adapters._shared.where_sql import Sql, conjunction, is_plain, json_list
-from lamina.adapters.sqlite.codes import Block, as_rows, cosines, unit
+from lamina.adapters.sqlite.codes import as_rows, cosines, decode, unit
 from lamina.adapters.sqlite.partitions import LAST, Reach
 from lamina.adapters.sqlite.reading import condition_of
 from lamina.adapters.sqlite.tables import Collection
@@ -83,12 +83,11 @@ def _coded(collection: Collection, wanted: Numbers, reach: Reach) -> Iterator[tu
     query = "SELECT b.key, b.data FROM {partitions} AS p CROSS JOIN {blocks} AS b ON b.key {in_partition} WHERE {reach}"
     rows = collection.execute(query, reach.condition.parameters, reach=reach.condition.text)
     while chunk := list(islice(rows, AT_ONCE)):
-        blocks = [(key & ~LAST, Block(data)) for key, data in chunk]
-        codes = np.concatenate([block.codes for _, block in blocks]).astype(np.float32)
-        steps = np.concatenate([block.steps for _, block in blocks])
-        keys = np.concatenate([first | block.counts.astype(np.int64) for first, block in blocks])
-        off = np.concatenate([block.differences for _, block in blocks])
-        yield keys, (codes @ direction) * steps, off
+        blocks = decode([data for _, data in chunk])
+        firsts = np.array([key & ~LAST for key, _ in chunk], np.int64)
+        keys = firsts[:, None] | blocks["counts"]
+        near = (blocks["codes"].astype(np.float32) @ direction) * blocks["steps"]
+        yield keys.ravel(), near.ravel(), blocks["differences"].ravel()
 
 
 def _loose(collection: Collection, wanted: Numbers, reach: Reach) -> Iterator[tuple[Keys, Numbers, Numbers]]:

@@ -91,12 +91,14 @@ def _found(
     sql = collection.tables.sql
     rows = sql("{text} CROSS JOIN {memories} AS m ON m.key = {text}.rowid")
     template = "SELECT {columns} FROM {rows} WHERE {text} MATCH ? AND {where} AND {admitted}"
-    if reach.few is None:
-        where = sql("m.partition IN (SELECT p.id FROM {partitions} AS p WHERE {reach})", reach=reach.condition.text)
-        text = sql(template, columns=columns, rows=rows, where=where, admitted=admitted.text)
-        return Sql(text, (query, *reach.condition.parameters, *admitted.parameters))
     if filter is None:
         rows = collection.tables.names["text"]
+    if reach.few is None:
+        where = sql(
+            "{text}.rowid >> 32 IN (SELECT p.id FROM {partitions} AS p WHERE {reach})", reach=reach.condition.text
+        )
+        text = sql(template, columns=columns, rows=rows, where=where, admitted=admitted.text)
+        return Sql(text, (query, *reach.condition.parameters, *admitted.parameters))
     where = sql("{text}.rowid BETWEEN ? AND ?")
     text = sql(template, columns=columns, rows=rows, where=where, admitted=admitted.text)
     parameters = [value for partition in reach.few for value in (query, *bounds(partition), *admitted.parameters)]

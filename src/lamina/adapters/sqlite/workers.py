@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from enum import Enum, auto
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -33,13 +34,20 @@ GROUP: Final = 64
 """Most writing jobs in one transaction: bounds what the first of them waits for the others."""
 
 
+class _Kind(Enum):
+    READ = auto()
+    WRITE = auto()
+    ALONE = auto()
+    """In no transaction."""
+    STOP = auto()
+
+
 @dataclass(slots=True)
 class _Job:
     work: Work[Any]
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
-    kind: str
-    """`read`, `write`, `alone` (in no transaction) or `stop`."""
+    kind: _Kind
 
     def answer(self, outcome: Any, error: BaseException | None) -> None:
         with suppress(RuntimeError):  # the caller's loop is closed, so nobody waits
@@ -81,20 +89,20 @@ class Workers:
 
     async def read(self, work: Work[T]) -> T:
         """Run it in a transaction that sees one state of the file and changes nothing."""
-        return await self._submit(self._reading, work, "read")
+        return await self._submit(self._reading, work, _Kind.READ)
 
     async def write(self, work: Work[T]) -> T:
         """Run it in a transaction, and come back when that is on disk."""
-        return await self._submit(self._writing, work, "write")
+        return await self._submit(self._writing, work, _Kind.WRITE)
 
     async def alone(self, work: Work[T]) -> T:
         """Run it on the writing connection, outside any transaction."""
-        return await self._submit(self._writing, work, "alone")
+        return await self._submit(self._writing, work, _Kind.ALONE)
 
     async def stop(self) -> None:
         """Let the threads finish what they were given and close their connections, the writing one last."""
-        await asyncio.gather(*(self._submit(self._reading, _nothing, "stop") for _ in self._readers))
-        await self._submit(self._writing, _nothing, "stop")
+        await asyncio.gather(*(self._submit(self._reading, _nothing, _Kind.STOP) for _ in self._readers))
+        await self._submit(self._writing, _nothing, _Kind.STOP)
         for thread in (*self._readers, self._writer):
             thread.join()  # it has answered, and is about to end
 
@@ -104,7 +112,7 @@ class Workers:
             self._reading.put(None)
         self._writing.put(None)
 
-    async def _submit(self, queue: SimpleQueue[_Job | None], work: Work[T], kind: str) -> T:
+    async def _submit(self, queue: SimpleQueue[_Job | None], work: Work[T], kind: _Kind) -> T:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         queue.put(_Job(work, loop, future, kind))
@@ -136,7 +144,7 @@ class _Worker:
 
     def run(self) -> None:
         job = self._queue.get()
-        while job is not None and job.kind != "stop":
+        while job is not None and job.kind is not _Kind.STOP:
             job = self._serve(job)
         if self._connection is not None:
             self._connection.close()
@@ -148,10 +156,12 @@ class _Worker:
         group, following = self._gather(job)
         try:
             connection = self._opened()
-            if job.kind == "write":
+            if job.kind is _Kind.WRITE:
                 outcomes = self._write(connection, group)
             else:
-                outcomes = [(self._read(connection, job) if job.kind == "read" else self._alone(connection, job), None)]
+                outcomes = [
+                    (self._read(connection, job) if job.kind is _Kind.READ else self._alone(connection, job), None)
+                ]
         except Exception as error:  # noqa: BLE001 - the edge of a thread: whatever it is goes to the caller
             outcomes = [(None, error)] * len(group)
         for each, outcome in zip(group, outcomes, strict=True):
@@ -162,9 +172,9 @@ class _Worker:
         """The job with the writing ones that wait behind it, and what was taken from the queue after them."""
         group = [first]
         with suppress(Empty):
-            while first.kind == "write" and len(group) < GROUP:
+            while first.kind is _Kind.WRITE and len(group) < GROUP:
                 job = self._queue.get_nowait()
-                if job is None or job.kind != "write":
+                if job is None or job.kind is not _Kind.WRITE:
                     return group, [job]
                 group.append(job)
         return group, []
