@@ -95,13 +95,16 @@ class MemoryNotFound(NotFound):
 class Conflict(LaminaError):
     """Somebody else changed or took it first; read it again and decide anew."""
 
-    def __init__(self, subject: str, problem: str) -> None:
-        super().__init__(subject, problem)
+    def __init__(
+        self, subject: str, problem: str, remedy: str = "Read it again and repeat the change on what you find."
+    ) -> None:
+        super().__init__(subject, problem, remedy)
         self.subject = subject
         self.problem = problem
+        self.remedy = remedy
 
     def __str__(self) -> str:
-        return f"{self.subject}: {self.problem}. Read it again and repeat the change on what you find."
+        return f"{self.subject}: {self.problem}. {self.remedy}"
 
 
 class ScopeError(LaminaError, PermissionError):
@@ -194,11 +197,14 @@ class EmbeddingFingerprintError(ProviderError):
     """The store's vectors come from another model than the one configured."""
 
     def __init__(self, stored: str, configured: str) -> None:
-        super().__init__(
-            "The embedder",
-            f"the store holds vectors of {stored}, but the configured embedder is {configured}",
+        problem = f"the store holds vectors of {stored}, but the configured embedder is {configured}"
+        remedy = (
             "Either configure the stored model again, or run `lamina reembed` (`await engine.reembed()`) once; "
-            "keyword recall works meanwhile.",
+            "keyword recall works meanwhile."
         )
+        super().__init__("The embedder", problem, remedy)
         self.stored = stored
         self.configured = configured
+
+    def __str__(self) -> str:
+        return f"{self.problem[0].upper()}{self.problem[1:]}. {self.remedy}"

@@ -10,7 +10,6 @@ from typing import Any, Self, Unpack
 from lamina.domain.filters import Expiry, Filter, MemoryFilter
 from lamina.domain.memory import UNSET, Layer, MemoryEntry, Trust, Unset
 from lamina.domain.recall import RecallResult, Results, SearchMode
-from lamina.domain.scope import Scope
 from lamina.domain.text import check_name
 from lamina.domain.validation import check_unit_interval, check_whole_number
 from lamina.errors import InvalidInput, InvalidType
@@ -228,7 +227,7 @@ class MemoryEngine:
             Unsupported: the backend lacks a search and the scope is too large to scan in its place.
         """
         now = self._runtime.clock()
-        scope, filter = self._read(now, filters)
+        scope, filter = self._runtime.read(now, filters)
         request = RecallRequest(
             query=read_query(query),
             scope=scope,
@@ -269,7 +268,7 @@ class MemoryEngine:
             return Results([result.entry for result in recalled], degraded=recalled.degraded)
         if min_score is not None:
             raise InvalidInput("min_score", "needs a query text", "Use min_relevance for a listing.")
-        scope, filter = self._read(self._runtime.clock(), filters)
+        scope, filter = self._runtime.read(self._runtime.clock(), filters)
         page = await listing(
             self._runtime.stores(filter.layers),
             scope,
@@ -283,7 +282,7 @@ class MemoryEngine:
         self, *, include_expired: bool = False, include_embeddings: bool = False, **filters: Unpack[Filters]
     ) -> AsyncIterator[MemoryEntry]:
         """Every memory that the filters admit, in insertion order, however many; fit for export."""
-        scope, filter = self._read(self._runtime.clock(), filters)
+        scope, filter = self._runtime.read(self._runtime.clock(), filters)
         if include_expired:
             filter = replace(filter, expiry=Expiry.ANY)
         for store in self._runtime.stores(filter.layers):
@@ -293,7 +292,7 @@ class MemoryEngine:
 
     async def count(self, **filters: Unpack[Filters]) -> int:
         """How many memories the filters admit."""
-        scope, filter = self._read(self._runtime.clock(), filters)
+        scope, filter = self._runtime.read(self._runtime.clock(), filters)
         return await self._forgetter.count(scope, filter)
 
     async def stats(self) -> EngineStats:
@@ -392,9 +391,3 @@ class MemoryEngine:
             ProviderError: the embedder failed; what was embedded until then is kept.
         """
         return await self._runtime.space.embed_missing(progress=progress)
-
-    def _read(self, now: datetime, filters: Filters) -> tuple[Scope, MemoryFilter]:
-        given = dict(filters)
-        owner, owner_id, namespace = (given.pop(name, None) for name in ("owner", "owner_id", "namespace"))
-        scope = self._runtime.read_scope(owner, owner_id, namespace)  # type: ignore[arg-type] # checked by Scope
-        return scope, read_filter(now, **given)  # type: ignore[arg-type] # the keys are those of Filters

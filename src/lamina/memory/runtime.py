@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
+from lamina.domain.filters import MemoryFilter
 from lamina.domain.memory import Layer, MemoryEntry
 from lamina.domain.recall import SearchMode
 from lamina.domain.scope import Scope
-from lamina.errors import InvalidInput
+from lamina.errors import InvalidInput, InvalidType
 from lamina.memory.embedding import EmbeddingSpace
 from lamina.memory.hooks import HookRunner
-from lamina.memory.inputs import EntryDefaults
+from lamina.memory.inputs import EntryDefaults, Filters, read_filter
 from lamina.ports.clock import Clock, IdFactory
 from lamina.ports.memory_adapter import MemoryAdapter
 from lamina.settings import ScoringConfig
@@ -66,6 +69,19 @@ class Runtime:
             if entry is not None and not entry.is_expired(self.clock()):
                 return store, entry
         return None
+
+    def read(self, now: datetime, filters: Filters) -> tuple[Scope, MemoryFilter]:
+        """What a read that is given these filters may see, and what it asks for.
+
+        Raises:
+            InvalidType: there is no such filter, or its value has a wrong type.
+            InvalidInput: a filter has a value that cannot be.
+        """
+        given: dict[str, Any] = dict(filters)
+        for name in given.keys() - Filters.__annotations__.keys():
+            raise InvalidType(name, "is no filter", f"Use: {', '.join(Filters.__annotations__)}.")
+        scope = self.read_scope(*(given.pop(name, None) for name in ("owner", "owner_id", "namespace")))
+        return scope, read_filter(now, **given)
 
     def read_scope(self, owner: str | None, owner_id: str | None, namespace: str | None) -> Scope:
         """What a read may see: an owner's own memories and, unless owners are strict, the shared layers."""

@@ -239,7 +239,7 @@ def _split(
 
 def _check_same(twin: MemoryEntry, new: MemoryEntry) -> None:
     if _saying(twin) != _saying(new):
-        raise Conflict(f"The id {new.id!r}", "it names a memory that says something else")
+        raise Conflict(f"The id {new.id!r}", "it is taken by another memory", "Choose another id, or edit that memory.")
 
 
 def _saying(entry: MemoryEntry) -> tuple[str, str, str, str]:
