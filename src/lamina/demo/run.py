@@ -125,7 +125,10 @@ async def _remember(console: Console, engine: MemoryEngine, turns: list[Turn]) -
 
 
 async def _ask(console: Console, engine: MemoryEngine, questions: list[Question]) -> list[str]:
-    legend = f"The best {TOP} of each; ✓ is the expected memory, ↩ one that it overtook."
+    legend = (
+        f"The best {TOP} of each; ✓ is the expected memory, ↩ one that it overtook. All were stored just now, as after "
+        "an import, so recency is near 1 for each; frequency grows with every question that brings a memory up."
+    )
     show_step(console, "Ask", legend)
     missed = []
     for number, question in enumerate(questions, 1):
