@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -233,7 +233,7 @@ def _confirmation(twin: MemoryEntry, draft: _Draft) -> dict[str, Any]:
     }
 
 
-_EDITABLE: Final = {
+_EDITABLE: Final[Mapping[str, Callable[[Any], Any]]] = {
     "content": lambda value: clean(value) if isinstance(value, str) else value,
     "layer": read_layer,
     "tags": lambda value: read_tags("tags", value),
