@@ -101,8 +101,9 @@ class Recaller:
             candidates={Leg.VECTOR: len(by_vector.hits), Leg.TEXT: len(by_text.hits)},
         )
         candidates = _gather(by_vector.hits, by_text.hits)
-        weighed = terms if _wants_text(request, query_vector) else []
-        _complete(candidates, query_vector, weighed, await self._weights(request, weighed))
+        _complete_vectors(candidates, query_vector)
+        if _wants_text(request, query_vector):
+            await self._complete_texts(candidates, request, terms)
         ranked = self._rank(candidates, request)
         return await self._select(ranked, request, search)
 
@@ -156,14 +157,20 @@ class Recaller:
                 return True
         return False
 
-    async def _weights(self, request: RecallRequest, terms: Sequence[Term]) -> list[float]:
+    async def _complete_texts(
+        self, candidates: Iterable[_Candidate], request: RecallRequest, terms: Sequence[Term]
+    ) -> None:
+        """Give each candidate that the keyword leg did not bring its value there."""
+        wanting = [candidate for candidate in candidates if candidate.text is None]
+        if not wanting or not terms:
+            return
         forms = [form for term in terms for form in term.forms]
-        statistics = None
-        if forms:
-            statistics = await self._runtime.adapter.term_statistics(request.scope, forms, request.filter.now)
-        if statistics is None:
-            return term_weights(terms, 0, {})
-        return term_weights(terms, statistics.documents, statistics.frequencies)
+        found = await self._runtime.adapter.term_statistics(request.scope, forms, request.filter.now)
+        weights = (
+            term_weights(terms, 0, {}) if found is None else term_weights(terms, found.documents, found.frequencies)
+        )
+        for candidate in wanting:
+            candidate.text = similarity(terms, weights, frozenset(index_terms(candidate.entry.content)))
 
     def _rank(self, candidates: Iterable[_Candidate], request: RecallRequest) -> list[RecallResult]:
         weight = text_weight(request.query)
@@ -247,10 +254,8 @@ def _gather(by_vector: Sequence[SearchHit], by_text: Sequence[SearchHit]) -> lis
     return list(candidates.values())
 
 
-def _complete(
-    candidates: Sequence[_Candidate], query_vector: Vector | None, terms: Sequence[Term], weights: Sequence[float]
-) -> None:
-    """Give each candidate the value of the leg that did not find it, as far as it has one."""
+def _complete_vectors(candidates: Sequence[_Candidate], query_vector: Vector | None) -> None:
+    """Give each candidate that the vector leg did not bring its value there, if it has a vector; take those away."""
     if query_vector is not None:
         comparable = [
             (each, each.entry.embedding)
@@ -264,8 +269,6 @@ def _complete(
             candidate.vector = value
     for candidate in candidates:
         candidate.entry.embedding = None
-        if candidate.text is None and terms:
-            candidate.text = similarity(terms, weights, frozenset(index_terms(candidate.entry.content)))
 
 
 def _dropped(before: Sequence[RecallResult], after: Sequence[RecallResult], why: str) -> list[DroppedHit]:
