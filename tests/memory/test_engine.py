@@ -36,6 +36,14 @@ class TestBuilding:
         with pytest.raises(ConfigError, match="memory"):
             await create_memory_engine(provider="memory", path=tmp_path / "x.db", embedding="none")
 
+    async def test_an_adapter_that_lacks_a_setting_is_named_with_it(self):
+        with pytest.raises(ConfigError, match=r"'sqlite' cannot be made with no options: .*'path'"):
+            await create_memory_engine(provider="sqlite", embedding="none")
+
+    async def test_none_for_a_place_is_as_if_nothing_was_said(self):
+        async with await create_memory_engine(provider="memory", path=None, url=None, embedding="none") as engine:
+            assert engine.adapter.name == "memory"
+
 
 async def test_closing_twice_and_opening_again_is_fine(open_engine, tmp_path):
     engine = await open_engine(path=tmp_path / "lamina.db")

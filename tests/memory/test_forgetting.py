@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lamina.domain.filters import And
-from lamina.errors import InvalidInput, InvalidType
+from lamina.errors import AdapterUnavailable, InvalidInput, InvalidType
 from lamina.ports.hooks import ForgetReason, MemoryHooks
 
 
@@ -128,6 +128,24 @@ async def test_what_expired_is_absent_at_once_and_removed_soon(engine, forgotten
     clock.advance(60)
     await engine.recall("anything")
     assert forgotten == [("short-lived", ForgetReason.EXPIRED)]
+    assert (await engine.stats()).expired == 0
+
+
+async def test_a_purge_that_fails_does_not_undo_the_call_before_it(engine, clock, monkeypatch, caplog):
+    async def locked(scope, ids):
+        raise AdapterUnavailable(engine.adapter.name, "it is locked")
+
+    await engine.store("short-lived", ttl=30)
+    clock.advance(90)
+    with monkeypatch.context() as failing:
+        failing.setattr(engine.adapter, "delete_many", locked)
+        id = await engine.store("lasting")
+        with pytest.raises(AdapterUnavailable):
+            await engine.purge_expired()
+    assert "could not purge" in caplog.text
+    assert [entry.id for entry in await engine.query()] == [id]
+    clock.advance(60)
+    await engine.recall("anything")
     assert (await engine.stats()).expired == 0
 
 

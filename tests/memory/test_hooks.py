@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from lamina.domain.memory import Layer, Trust
 from lamina.errors import InvalidInput, InvalidType, ScopeError
 from lamina.ports.hooks import MemoryHooks
 
@@ -31,6 +32,21 @@ async def test_a_guard_can_change_the_entry_async_too(open_engine, place):
         0.95,
         0.95,
     )
+
+
+async def test_a_guard_changes_an_edited_entry_as_it_does_a_new_one(open_engine, place):
+    def distrust(entry):
+        if "<html>" in entry.content:
+            entry.trust, entry.layer, entry.source = Trust.UNTRUSTED, Layer.SESSION, "a page"
+        return entry
+
+    engine = await open_engine(**place, hooks=MemoryHooks(on_before_store=distrust))
+    new = await engine.store("<html> one")
+    edited = await engine.store("two")
+    await engine.update(edited, content="<html> two")
+    for id in (new, edited):
+        entry = await engine.get(id)
+        assert (entry.trust, entry.layer, entry.source) == (Trust.UNTRUSTED, Layer.SESSION, "a page")
 
 
 async def test_what_a_guard_raises_reaches_the_caller_and_nothing_is_stored(open_engine, place):

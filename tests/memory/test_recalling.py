@@ -59,6 +59,22 @@ async def test_every_candidate_has_both_legs_values_whichever_found_it(filled):
         assert result.score_breakdown.text is not None
 
 
+async def test_terms_are_weighed_anew_only_for_what_the_keyword_leg_did_not_bring(filled, monkeypatch):
+    asked = []
+    statistics = filled.adapter.term_statistics
+
+    async def counting(scope, terms, now):
+        asked.append(terms)
+        return await statistics(scope, terms, now)
+
+    monkeypatch.setattr(filled.adapter, "term_statistics", counting)
+    await filled.recall("cellar key", mode="text")
+    await filled.recall("cellar key", mode="vector")
+    assert asked == []
+    await filled.recall("cellar key")
+    assert asked == [["cellar", "key"]]
+
+
 async def test_recency_relevance_and_frequency_count(engine, clock):
     await engine.store("the rota is on the fridge", owner="a", relevance=0.2)
     important = await engine.store("the rota is on the fridge", owner="b", relevance=0.9)

@@ -7,15 +7,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lamina.memory.engine import MemoryEngine
     from lamina.settings import LoadedConfig, MemoryConfig
 
 __all__ = ["Session"]
-
-DATABASE: Final = "lamina.db"
 
 
 @dataclass(kw_only=True)
@@ -32,7 +30,7 @@ class Session:
     @cached_property
     def settings(self) -> LoadedConfig:
         """The settings in force, with the flags of this run on top."""
-        from lamina.settings import load_config
+        from lamina.settings.loading import DATABASE, load_config
 
         flags: dict[str, Any] = {"memory": {} if self.tenant is None else {"tenant": self.tenant}}
         if self.data_dir is not None:

@@ -99,13 +99,13 @@ def _adapter(config: MemoryConfig) -> MemoryAdapter:
     if name is None:
         remedy = 'Give path="lamina.db" for a file, or provider="memory" to keep nothing.'
         raise ConfigError("memory", "nothing says where memories are kept", remedy)
-    options = {key: getattr(config, key) for key in ("path", "url", "table") if key in config.model_fields_set}
+    said = {key: getattr(config, key) for key in ("path", "url", "table") if key in config.model_fields_set}
+    options = {key: value for key, value in said.items() if value is not None}
     try:
         return registry.load_adapter(name)(**options)
     except TypeError as error:
-        raise ConfigError(
-            "memory", f"the adapter {name!r} refuses {', '.join(options)}: {error}", "Change it."
-        ) from error
+        problem = f"the adapter {name!r} cannot be made with {', '.join(options) or 'no options'}: {error}"
+        raise ConfigError("memory", problem, "Give what it lacks, and leave out what it does not take.") from error
 
 
 def _embedder(config: MemoryConfig) -> Embedder | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -9,6 +10,7 @@ from typing import Final
 
 from lamina.domain.filters import Expiry, MemoryFilter
 from lamina.domain.scope import Scope
+from lamina.errors import LaminaError
 from lamina.memory.decay import DecayReport, decayed
 from lamina.memory.reading import count, pages
 from lamina.memory.runtime import Runtime
@@ -18,6 +20,8 @@ from lamina.ports.memory_adapter import Update
 __all__ = ["Forgetter"]
 
 PURGE_EVERY: Final = timedelta(minutes=1)
+
+log = logging.getLogger(__name__)
 
 
 class Forgetter:
@@ -70,10 +74,17 @@ class Forgetter:
         return await self.forget_all(self._runtime.tenant_scope, expired, ForgetReason.EXPIRED)
 
     async def purge_now_and_then(self) -> None:
-        """Purge, unless that was done less than a minute ago."""
+        """Purge, unless that was done less than a minute ago.
+
+        A failure is logged: the call that this follows has done its work, and what expired is absent all the same.
+        """
         now = self._runtime.clock()
-        if self._purged_at is None or not timedelta(0) <= now - self._purged_at < PURGE_EVERY:
+        if self._purged_at is not None and timedelta(0) <= now - self._purged_at < PURGE_EVERY:
+            return
+        try:
             await self.purge_expired()
+        except LaminaError:
+            log.warning("could not purge what has expired; trying again in a minute", exc_info=True)
 
     async def decay(self, scope: Scope, filter: MemoryFilter, *, factor: float, floor: float) -> DecayReport:
         """One cycle over everything that the scope and the filter admit.

@@ -23,7 +23,7 @@ from lamina.memory.inputs import (
 )
 from lamina.memory.runtime import Runtime
 from lamina.ports.embedder import Fingerprint
-from lamina.ports.memory_adapter import MemoryAdapter
+from lamina.ports.memory_adapter import ACCESS_FIELDS, UPDATABLE, MemoryAdapter
 
 __all__ = ["RestoreReport", "Writer"]
 
@@ -198,7 +198,7 @@ class Writer:
         guarded = await self._runtime.hooks.before_store(wanted)
         if guarded is None:
             raise InvalidInput("changes", "were vetoed by on_before_store", "The memory is as it was.")
-        for field in ("content", "tags", "metadata", "relevance", "base_relevance", "confidence"):
+        for field in _GUARDED:
             if getattr(guarded, field) != getattr(entry, field):
                 updates[field] = getattr(guarded, field)
         if "content" in updates:
@@ -265,7 +265,7 @@ def _confirmation(twin: MemoryEntry, draft: _Draft) -> dict[str, Any]:
     }
 
 
-_EDITABLE: Final[dict[str, Callable[[Any], Any]]] = {
+_EDITABLE: Final[Mapping[str, Callable[[Any], Any]]] = {
     "content": lambda value: clean(value) if isinstance(value, str) else value,
     "layer": read_layer,
     "tags": lambda value: read_tags("tags", value),
@@ -281,6 +281,9 @@ _EDITABLE: Final[dict[str, Callable[[Any], Any]]] = {
     "derived_from": lambda value: read_texts("derived_from", value),
 }
 """The fields that an edit may change, and how each is read."""
+
+_GUARDED: Final = UPDATABLE - ACCESS_FIELDS - {"embedding"}
+"""The fields that an edit takes over from what `on_before_store` returns."""
 
 
 def _read_change(field: str, value: Any) -> Any:

@@ -1,7 +1,8 @@
 """What the names in a configuration make; the entry points of Lamina's own providers lead here.
 
 No provider is ever chosen because a key happens to be set: OPENAI_API_KEY is read only for `openai`, by name.
-Every embedder gets a cache; one that is reached over a network also gets time limits and a circuit breaker.
+Every embedder but the static model2vec gets a cache; one that is reached over a network, or is a caller's own,
+also gets time limits and a circuit breaker.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, Final, TypeVar
 from lamina.errors import ConfigError
 from lamina.ports.embedder import Embedder
 from lamina.ports.language_model import LanguageModel
-from lamina.providers.resilience import CachingEmbedder, EmbeddingCache, resilient
+from lamina.providers.resilience import CACHE_BYTES, CachingEmbedder, EmbeddingCache, resilient
 
 __all__ = [
     "adopted_embedder",
@@ -36,7 +37,6 @@ __all__ = [
 T = TypeVar("T")
 
 OLLAMA_URL: Final = "http://localhost:11434/v1"
-CACHE_BYTES: Final = 16 * 1024 * 1024
 
 
 def adopted_embedder(thing: object = None, **options: Any) -> Embedder:

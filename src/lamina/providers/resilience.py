@@ -23,6 +23,7 @@ from lamina.providers.batching import batches
 from lamina.providers.vectors import check_texts
 
 __all__ = [
+    "CACHE_BYTES",
     "BatchingEmbedder",
     "CachingEmbedder",
     "CircuitBreakingEmbedder",
@@ -32,6 +33,9 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+CACHE_BYTES: Final = 16 * 1024 * 1024
+"""The cache of an embedder that is loaded by name."""
 
 _ENTRY_OVERHEAD: Final = 250
 """Bytes that an entry takes beside its vector: key, two objects and a slot of the dict, measured on CPython 3.11."""
@@ -299,7 +303,7 @@ class CircuitBreakingEmbedder(_Wrapper):
 
 
 def resilient(
-    embedder: Embedder, *, seconds: float = 90.0, query_seconds: float = 5.0, cache_bytes: int = 16 * 1024 * 1024
+    embedder: Embedder, *, seconds: float = 90.0, query_seconds: float = 5.0, cache_bytes: int = CACHE_BYTES
 ) -> Embedder:
     """A remote embedder with batches, a cache, a circuit and time limits, short for queries: somebody waits for them.
 

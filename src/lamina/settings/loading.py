@@ -21,10 +21,12 @@ from lamina.settings.scoring import ScoringConfig
 from lamina.settings.shorthand import SHORTHAND
 from lamina.settings.sources import Source, environment_source, file_source, find_project_file, place_of
 
-__all__ = ["LoadedConfig", "load_config", "user_config_file"]
+__all__ = ["DATABASE", "LoadedConfig", "load_config", "user_config_file"]
 
 DEFAULT_ORIGIN: Final = "the default"
-_DATABASE: Final = "lamina.db"
+DATABASE: Final = "lamina.db"
+"""What the file is called in a data folder."""
+
 _PLACE: Final = ("provider", "adapter", "url", "path")
 
 
@@ -59,11 +61,11 @@ class LoadedConfig:
     def memory(self) -> MemoryConfig:
         """The memory block; if nothing says where memories are kept, then in `lamina.db` in the data folder."""
         memory = self.config.memory
-        if any(getattr(memory, name) is not None for name in ("provider", "adapter", "url", "path")):
+        if any(getattr(memory, name) is not None for name in _PLACE):
             if memory.adapter_name() == "sqlite" and memory.path is None and memory.url is None:
-                return memory.model_copy(update={"path": self.data_dir() / _DATABASE})
+                return memory.model_copy(update={"path": self.data_dir() / DATABASE})
             return memory
-        return memory.model_copy(update={"provider": "sqlite", "path": self.data_dir() / _DATABASE})
+        return memory.model_copy(update={"provider": "sqlite", "path": self.data_dir() / DATABASE})
 
 
 def user_config_file() -> Path:

@@ -138,8 +138,9 @@ class MemoryConfig(StrictModel):
     the working layer die with the process) or `adapter`. `working_memory_ttl` and `layer_ttls` are in
     seconds (or timedeltas); None or `never` is no end. Under `strict_namespace` a recall that names no
     namespace stays in the default one; under `strict_owner` shared layers are bound to their owner too.
-    `embed`, `embed_batch` and `llm` are callables, sync or async, and take the place of `embedding`.
-    `version` 1 scores by similarity and relevance only.
+    `embed` and `embed_batch` are callables, sync or async, and take the place of `embedding`.
+    `version` 1 scores by similarity and relevance only. `compaction`, `auto_recall`, `auto_save`,
+    `context_messages`, `llm` and `debug` are checked, and used by no engine yet.
     """
 
     version: Literal[1, 2] = 2
