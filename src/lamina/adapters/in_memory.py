@@ -74,6 +74,10 @@ class _Tenant:
     def remove(self, id: str) -> None:
         self._forget(self.rows.pop(id))
 
+    def put_in_order(self) -> None:
+        """Put rows that were removed and came back where they were."""
+        self.rows = dict(sorted(self.rows.items(), key=lambda item: item[1].entry.seq))
+
     def check_dimensions(self, vector: Vector) -> None:
         if self.vectors and len(vector) != self.dimensions:
             raise EmbeddingDimensionError(self.dimensions, len(vector))
@@ -231,7 +235,7 @@ class InMemoryAdapter(MemoryAdapter):
     async def history(self, scope: Scope, id: str) -> builtins.list[MemoryEntry]:
         with self._lock:
             row = self._row(scope, id)
-            return [] if row is None else [_copy(entry) for entry in row.past]
+            return [] if row is None else [_copy(entry) for entry in row.past if scope.admits(entry)]
 
     # Under the lock -----------------------------------------------------------------------
 
@@ -247,6 +251,8 @@ class InMemoryAdapter(MemoryAdapter):
                         self._tenants[tenant].remove(id)
                     else:
                         self._tenants[tenant].put(row)
+                for tenant in {tenant for tenant, _, _ in self._undo}:
+                    self._tenants[tenant].put_in_order()
                 raise
 
     def _tenant(self, scope: Scope) -> _Tenant:
@@ -273,12 +279,15 @@ class InMemoryAdapter(MemoryAdapter):
         check_entry(entry)
         check_in_scope(scope, entry)
         old = self._tenant(scope).rows.get(entry.id)
-        if old is None:
-            self._seq += 1
-            self._write(None, entry.replace(seq=self._seq, revision=max(1, entry.revision)))
-            return
-        check_in_scope(scope, old.entry)
-        self._write(old, entry.replace(seq=old.entry.seq, revision=old.entry.revision + 1))
+        if old is not None:
+            check_in_scope(scope, old.entry)
+            if not old.entry.is_expired(entry.created_at):
+                self._write(old, entry.replace(seq=old.entry.seq, revision=old.entry.revision + 1))
+                return
+            self._tenant(scope).remove(entry.id)
+            self._undo.append((entry.tenant, entry.id, old))
+        self._seq += 1
+        self._write(None, entry.replace(seq=self._seq, revision=max(1, entry.revision)))
 
     def _update(self, scope: Scope, update: Update) -> bool:
         check_updates(update.changes)

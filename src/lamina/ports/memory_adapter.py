@@ -79,7 +79,10 @@ class MemoryAdapter(ABC):
 
     @abstractmethod
     async def store(self, scope: Scope, entry: MemoryEntry) -> None:
-        """Insert the entry, or replace the one with the same tenant and id, expired or not.
+        """Insert the entry, or replace the one with the same tenant and id.
+
+        One that is expired at `entry.created_at` counts as absent: it is removed first, with its
+        history, and nothing of it is left in the new one.
 
         `entry.seq` and `entry.revision` are not taken over: a new entry gets the next `seq` and
         revision 1 (or `entry.revision` if that is greater), a replacement keeps its `seq` and
@@ -87,7 +90,7 @@ class MemoryAdapter(ABC):
 
         Raises:
             InvalidInput: the entry cannot be stored (`lamina.domain.validation.check_entry`).
-            ScopeError: the entry, or the one that it would replace, lies outside the scope.
+            ScopeError: the entry, or the one with its id, expired or not, lies outside the scope.
             EmbeddingDimensionError: the tenant's vectors have another length.
         """
 
@@ -238,6 +241,9 @@ class MemoryAdapter(ABC):
 
     async def history(self, scope: Scope, id: str) -> builtins.list[MemoryEntry]:
         """What the entry was at each earlier revision, oldest first, without embeddings; empty if there is none.
+
+        Of the versions, only those that lie in the scope themselves: a replacement by another owner's
+        entry does not show its owner the former one's.
 
         Needs `Capability.HISTORY`.
         """

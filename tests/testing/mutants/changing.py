@@ -56,16 +56,6 @@ class ReplacementsStartAnew(Spoils):
         self._row(scope, entry.id).entry.revision = 1
 
 
-class ReplacesOnlyTheLiving(Mutant):
-    caught_by = "test_an_expired_memory_is_replaced_too"
-
-    def _store(self, scope, entry):
-        old = self._row(scope, entry.id)
-        if old is not None and old.entry.is_expired(entry.created_at):
-            raise Conflict(entry.id, "is taken")
-        super()._store(scope, entry)
-
-
 class TakesTheSeqItIsGiven(Mutant):
     caught_by = "test_order_and_revision_are_the_adapters_to_give"
 

@@ -58,13 +58,17 @@ class Writing:
         """As `MemoryAdapter.store`."""
         check_entry(entry)
         check_in_scope(scope, entry)
-        vector = self._packed(entry)
         found = find_by_id(self._collection, entry.tenant, entry.id)
+        if found is not None:
+            check_in_scope(scope, found[1])
+            if found[1].is_expired(entry.created_at):
+                self._remove(*found)
+                found = None
+        vector = self._packed(entry)
         if found is None:
             self._insert(entry.replace(seq=self._next_seq(), revision=max(1, entry.revision)), vector)
             return
         key, old = found
-        check_in_scope(scope, old)
         self._remember(old)
         key = self._replace(key, old, entry.replace(seq=old.seq, revision=old.revision + 1))
         self._set_vector(key, vector)
@@ -103,9 +107,7 @@ class Writing:
         found = find_by_id(self._collection, scope.tenant, id)
         if found is None or not scope.admits(found[1]):
             return False
-        key, old = found
-        self._erase(key)
-        self._collection.execute("DELETE FROM {history} WHERE seq = ?", (old.seq,))
+        self._remove(*found)
         return True
 
     def touch(self, scope: Scope, ids: Sequence[str], now: datetime) -> None:
@@ -189,6 +191,10 @@ class Writing:
             else:
                 self._changed_texts[key] = new.content
         return key
+
+    def _remove(self, key: int, entry: MemoryEntry) -> None:
+        self._erase(key)
+        self._collection.execute("DELETE FROM {history} WHERE seq = ?", (entry.seq,))
 
     def _erase(self, key: int) -> None:
         self._vectors.remove(key)

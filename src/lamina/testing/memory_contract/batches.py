@@ -182,6 +182,19 @@ class BatchContract:
             await adapter.update_many(MINE, [*changes, Update("m3", bad), Update("m2", {"content": "fresh too"})])
         await _check_unchanged(adapter, before, "fresh taken")
 
+    async def test_a_batch_that_fails_brings_back_the_expired_in_its_place(self, adapter: MemoryAdapter) -> None:
+        needs(adapter, Capability.TRANSACTIONS)
+        await put(adapter, memory("m1", "old", expires_at=second(5)), memory("m2"))
+        await adapter.update(MINE, "m1", {"content": "older"})
+        everything = MemoryFilter(now=NOW, expiry=Expiry.ANY)
+        before = await listed(adapter, MINE, everything)
+        late = memory("m1", "new", created_at=second(5))
+        with pytest.raises(InvalidInput):
+            await adapter.store_many(MINE, [late, memory("bad", " ")], if_new=True)
+        assert await listed(adapter, MINE, everything) == before
+        if Capability.HISTORY in adapter.capabilities:
+            assert [each.content for each in await adapter.history(MINE, "m1")] == ["old"]
+
     async def test_a_large_batch_is_one_batch(self, adapter: MemoryAdapter) -> None:
         needs(adapter, Capability.TRANSACTIONS)
         many = [memory(f"m{number}", f"text {number}") for number in range(2_500)]
