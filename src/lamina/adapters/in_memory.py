@@ -166,9 +166,11 @@ class InMemoryAdapter(MemoryAdapter):
         with self._lock:
             return self._delete(scope, id)
 
-    async def delete_many(self, scope: Scope, ids: Sequence[str]) -> builtins.list[bool]:
+    async def delete_many(
+        self, scope: Scope, ids: Sequence[str], *, filter: MemoryFilter | None = None
+    ) -> builtins.list[bool]:
         with self._lock:
-            return [self._delete(scope, id) for id in ids]
+            return [self._passes(scope, id, filter) and self._delete(scope, id) for id in ids]
 
     async def list(self, options: ListOptions) -> builtins.list[MemoryEntry]:
         with self._lock:
@@ -261,6 +263,10 @@ class InMemoryAdapter(MemoryAdapter):
     def _row(self, scope: Scope, id: str) -> _Row | None:
         row = self._tenant(scope).rows.get(id)
         return row if row is not None and scope.admits(row.entry) else None
+
+    def _passes(self, scope: Scope, id: str, filter: MemoryFilter | None) -> bool:
+        row = self._row(scope, id)
+        return row is not None and (filter is None or filter.matches(row.entry))
 
     def _admitted(self, scope: Scope, filter: MemoryFilter, *, after: int = 0) -> Iterator[_Row]:
         rows = self._tenant(scope).rows.values()

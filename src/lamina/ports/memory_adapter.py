@@ -183,9 +183,22 @@ class MemoryAdapter(ABC):
                 done.append(False)
         return done
 
-    async def delete_many(self, scope: Scope, ids: Sequence[str]) -> builtins.list[bool]:
-        """Delete each entry in turn; False, in order, for each that was not there."""
-        return [await self.delete(scope, id) for id in ids]
+    async def delete_many(
+        self, scope: Scope, ids: Sequence[str], *, filter: MemoryFilter | None = None
+    ) -> builtins.list[bool]:
+        """Delete each entry in turn; False, in order, for each that was not there.
+
+        With a filter, an entry is deleted only if the filter, its `where` included, admits what the entry
+        is at that moment; False stands for the others too. So what changed since it was listed stays.
+        """
+        if filter is None:
+            return [await self.delete(scope, id) for id in ids]
+        done: builtins.list[bool] = []
+        async with self._turn():
+            for id in ids:
+                entry = await self.get(scope, id)
+                done.append(entry is not None and filter.matches(entry) and await self.delete(scope, id))
+        return done
 
     async def touch(self, scope: Scope, ids: Sequence[str], now: datetime) -> None:
         """Count one access for every id in the list (one that stands in it twice counts twice).

@@ -79,7 +79,10 @@ class Capability(StrEnum):
     FILTER = "metadata filters"
     """Evaluates `MemoryFilter.where` itself; without it, a read with `where` is refused."""
     COMPARE_AND_SET = "compare and set"
-    """`update` with an expected revision, `touch` and `store_many(if_new=True)` are atomic between processes."""
+    """`touch`, `store_many(if_new=True)`, `delete_many` with a filter, and writes that expect a revision are atomic.
+
+    That is: between processes too.
+    """
     TRANSACTIONS = "transactions"
     """A batch is written whole or not at all, and a deletion takes row, text and vector together."""
     EXPIRY = "native expiry"

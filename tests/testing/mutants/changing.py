@@ -339,8 +339,8 @@ class TheResultsOfABatchAreSorted(Mutant):
     async def update_many(self, scope, updates):
         return sorted(await super().update_many(scope, updates))
 
-    async def delete_many(self, scope, ids):
-        return sorted(await super().delete_many(scope, ids))
+    async def delete_many(self, scope, ids, *, filter=None):
+        return sorted(await super().delete_many(scope, ids, filter=filter))
 
 
 class AConflictEndsTheBatch(Mutant):
@@ -381,5 +381,5 @@ class RollsBackWithoutItsHistory(Mutant):
 class DeletesInTheWholeTenant(Mutant):
     caught_by = "test_a_stranger_does_not_change_a_memory"
 
-    async def delete_many(self, scope, ids):
-        return await super().delete_many(Scope(scope.tenant), ids)
+    async def delete_many(self, scope, ids, *, filter=None):
+        return await super().delete_many(Scope(scope.tenant), ids, filter=filter)

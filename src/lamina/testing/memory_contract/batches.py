@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lamina.domain.filters import Expiry, MemoryFilter
+from lamina.domain.filters import Expiry, MemoryFilter, Where
 from lamina.domain.memory import Layer, MemoryEntry
 from lamina.domain.scope import Scope
 from lamina.errors import EmbeddingDimensionError, InvalidInput, InvalidType, ScopeError
@@ -144,6 +144,23 @@ class BatchContract:
             assert ids(await by_text(adapter, "harbour")) == ["m1", "m3"]
         if Capability.VECTOR in adapter.capabilities:
             assert ids(await by_vector(adapter, [1.0, 0.0])) == ["m1", "m3"]
+
+    async def test_only_what_passes_the_filter_is_deleted(self, adapter: MemoryAdapter) -> None:
+        await put(
+            adapter,
+            *(memory(f"m{number}", tags=["old"], metadata={"n": number}, embedding=[1.0]) for number in range(5)),
+            memory("gone", tags=["old"], expires_at=second(-1)),
+            memory("theirs", tags=["old"], owner="bob"),
+        )
+        old = MemoryFilter(now=NOW, tags=("old",), has_embedding=True, where=Where("n").lt(4))
+        await adapter.update(MINE, "m1", {"tags": ["new"]})
+        await adapter.update(MINE, "m2", {"embedding": None})
+        await adapter.update(MINE, "m3", {"expires_at": NOW})
+        names = ["m0", "m1", "m2", "m3", "m4", "none", "gone", "theirs", "m0"]
+        assert await adapter.delete_many(MINE, names, filter=old) == [True] + [False] * 8
+        anything = MemoryFilter(now=NOW, expiry=Expiry.ANY)
+        assert ids(await listed(adapter, Scope("acme"), anything)) == ["m1", "m2", "m3", "m4", "gone", "theirs"]
+        assert await adapter.delete_many(MINE, ["m1", "gone"], filter=anything) == [True, True]
 
     @pytest.mark.parametrize("if_new", [False, True])
     @pytest.mark.parametrize("kind", BAD)
