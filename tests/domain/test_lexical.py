@@ -5,7 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.domain.lexical import MAX_QUERY_TERMS, Term, index_terms, query_terms, similarity, term_weights
+from lamina.domain.lexical import (
+    MAX_QUERY_CHARS,
+    MAX_QUERY_TERMS,
+    Term,
+    index_terms,
+    query_terms,
+    similarity,
+    term_weights,
+)
 
 
 def share(content: str, query: str) -> float:
@@ -129,6 +137,11 @@ def test_stop_words_leave_a_query_unless_there_is_nothing_else():
 def test_a_query_has_distinct_terms_and_not_too_many():
     assert [term.forms[0] for term in query_terms("lamp Lamp LAMP kite")] == ["lamp", "kite"]
     assert len(query_terms(" ".join(f"w{number}" for number in range(1_000)))) == MAX_QUERY_TERMS
+
+
+def test_of_a_long_query_only_the_beginning_is_read():
+    assert [term.forms[0] for term in query_terms("lamp" + " " * MAX_QUERY_CHARS + "kite")] == ["lamp"]
+    assert [term.forms[0] for term in query_terms(" " * (MAX_QUERY_CHARS - 4) + "kite")] == ["kite"]
 
 
 def test_weights_are_equal_where_documents_are_few_and_rarity_where_they_are_many():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.domain.text import MAX_NAME_CHARS, check_name, clean, content_digest, is_clean
+from lamina.domain.text import MAX_NAME_CHARS, check_name, clean, content_digest, is_blank, is_clean
 from lamina.errors import InvalidInput, InvalidType
 
 ANY_TEXT = st.text(st.one_of(st.characters(), st.sampled_from("\x00\ud83d\ude00\ud800\udfff")), max_size=20)
@@ -40,7 +40,9 @@ def test_a_name_comes_back_as_it_is(name):
     assert check_name("owner", name) is name
 
 
-@pytest.mark.parametrize("name", ["", " ", "\n\t", "x" * (MAX_NAME_CHARS + 1), "a\x00", "\ud83d"])
+@pytest.mark.parametrize(
+    "name", ["", " ", "\n\t", "\u200b", "\ufeff \x01", "x" * (MAX_NAME_CHARS + 1), "a\x00", "\ud83d"]
+)
 def test_a_name_that_cannot_identify_is_refused_and_named(name):
     with pytest.raises(InvalidInput) as refusal:
         check_name("owner", name)
@@ -70,3 +72,16 @@ def test_the_same_content_has_the_same_digest(one, other, same):
 @given(st.text(max_size=20))
 def test_a_digest_does_not_depend_on_composition_or_white_space(text):
     assert content_digest(unicodedata.normalize("NFD", text)) == content_digest(f"  {text}\n")
+
+
+@pytest.mark.parametrize(
+    "text", ["", " \n", "\u200b\ufeff\u2060", "\u00a0\u3000\u2029", "\x00\x1f\x7f", "\u202e\u00ad"]
+)
+def test_what_shows_nothing_is_blank(text):
+    assert is_blank(text)
+    assert not is_blank(f"{text}.{text}")
+
+
+@pytest.mark.parametrize("text", ["a", ".", "👩‍👧", "\ue000", "\U0001fadc", "\u0301"])
+def test_what_a_font_may_draw_is_not_blank(text):
+    assert not is_blank(text)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from lamina.domain.memory import MemoryEntry
 from lamina.domain.validation import (
     MAX_CONTENT_BYTES,
+    MAX_COUNT,
     MAX_METADATA_DEPTH,
     check_entry,
     check_instant,
@@ -38,6 +39,8 @@ def test_an_ordinary_entry_passes():
         ("id", "", InvalidInput),
         ("owner", "a\x00", InvalidInput),
         ("content", "  ", InvalidInput),
+        ("content", "\u200b\ufeff \u2028", InvalidInput),
+        ("owner", "\u200b", InvalidInput),
         ("content", "\ud83d", InvalidInput),
         ("content", "é" * (MAX_CONTENT_BYTES // 2 + 1), InvalidInput),
         ("content", 1, InvalidType),
@@ -54,7 +57,8 @@ def test_an_ordinary_entry_passes():
         ("embedding", "1", InvalidType),
         ("access_count", True, InvalidType),
         ("access_count", -1, InvalidInput),
-        ("access_count", 2**63, InvalidInput),
+        ("access_count", 2**53 + 1, InvalidInput),
+        ("revision", 2**63 - 1, InvalidInput),
         ("revision", 0, InvalidInput),
         ("revision", 1.5, InvalidType),
         ("derived_from", "m1", InvalidType),
@@ -70,12 +74,18 @@ def test_a_field_that_cannot_be_kept_is_refused_and_named(field, value, error):
     assert str(refusal.value).startswith(f"{field}: ")
 
 
-@pytest.mark.parametrize(("value", "expected"), [(None, None), (1, 1.0), (0.5, 0.5), (timedelta(minutes=1), 60.0)])
+def test_the_greatest_counts_pass():
+    check_entry(entry(access_count=MAX_COUNT, revision=MAX_COUNT))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [(None, None), (0.001, 0.001), (1, 1.0), (0.5, 0.5), (timedelta(minutes=1), 60.0)]
+)
 def test_a_time_to_live_is_none_seconds_or_a_timedelta(value, expected):
     assert check_ttl(value) == expected
 
 
-@pytest.mark.parametrize("value", [0, -1, math.nan, math.inf, 1e11, timedelta(0), "1", True])
+@pytest.mark.parametrize("value", [0, -1, 5e-324, 0.0009, math.nan, math.inf, 1e11, timedelta(0), "1", True])
 def test_another_time_to_live_is_refused(value):
     with pytest.raises((InvalidInput, InvalidType), match="ttl"):
         check_ttl(value)
@@ -151,3 +161,10 @@ def test_cleaning_makes_dicts_and_lists_and_leaves_the_rest_to_the_check():
     odd = object()
     source = MappingProxyType({"a\x00": ("x\ud83d", OrderedDict(b=odd))})
     assert clean_metadata(source) == {"a\ufffd": ["x\ufffd", {"b": odd}]}
+
+
+@pytest.mark.parametrize("wrap", [lambda value: value, lambda value: {"in": [value]}])
+def test_keys_that_would_become_one_are_refused_and_none_is_lost(wrap):
+    with pytest.raises(InvalidInput, match="metadata: two keys"):
+        clean_metadata(wrap({"a\0": 1, "a\ufffd": 2}))
+    assert clean_metadata(wrap({"a\0": 1, "b\0": 2})) == wrap({"a\ufffd": 1, "b\ufffd": 2})

@@ -34,6 +34,10 @@ class TenMethodsAdapter(MemoryAdapter):
         old = self._entries.get((entry.tenant, entry.id))
         if old is not None:
             check_in_scope(scope, old)
+        if old is not None and old.is_expired(entry.created_at):
+            del self._entries[entry.tenant, entry.id]
+            old = None
+        if old is not None:
             entry = entry.replace(seq=old.seq, revision=old.revision + 1)
         else:
             entry = entry.replace(seq=self._seq + 1, revision=max(1, entry.revision))

@@ -75,6 +75,10 @@ class _Tenant:
     def remove(self, id: str) -> None:
         self._forget(self.rows.pop(id))
 
+    def put_in_order(self) -> None:
+        """Put rows that were removed and came back where they were."""
+        self.rows = dict(sorted(self.rows.items(), key=lambda item: item[1].entry.seq))
+
     def check_dimensions(self, vector: Vector) -> None:
         if self.vectors and len(vector) != self.dimensions:
             raise EmbeddingDimensionError(self.dimensions, len(vector))
@@ -163,9 +167,11 @@ class InMemoryAdapter(MemoryAdapter):
         with self._lock:
             return self._delete(scope, id)
 
-    async def delete_many(self, scope: Scope, ids: Sequence[str]) -> builtins.list[bool]:
+    async def delete_many(
+        self, scope: Scope, ids: Sequence[str], *, filter: MemoryFilter | None = None
+    ) -> builtins.list[bool]:
         with self._lock:
-            return [self._delete(scope, id) for id in ids]
+            return [self._passes(scope, id, filter) and self._delete(scope, id) for id in ids]
 
     async def list(self, options: ListOptions) -> builtins.list[MemoryEntry]:
         with self._lock:
@@ -234,7 +240,7 @@ class InMemoryAdapter(MemoryAdapter):
     async def history(self, scope: Scope, id: str) -> builtins.list[MemoryEntry]:
         with self._lock:
             row = self._row(scope, id)
-            return [] if row is None else [_copy(entry) for entry in row.past]
+            return [] if row is None else [_copy(entry) for entry in row.past if scope.admits(entry)]
 
     # Under the lock -----------------------------------------------------------------------
 
@@ -250,6 +256,8 @@ class InMemoryAdapter(MemoryAdapter):
                         self._tenants[tenant].remove(id)
                     else:
                         self._tenants[tenant].put(row)
+                for tenant in {tenant for tenant, _, _ in self._undo}:
+                    self._tenants[tenant].put_in_order()
                 raise
 
     def _tenant(self, scope: Scope) -> _Tenant:
@@ -258,6 +266,10 @@ class InMemoryAdapter(MemoryAdapter):
     def _row(self, scope: Scope, id: str) -> _Row | None:
         row = self._tenant(scope).rows.get(id)
         return row if row is not None and scope.admits(row.entry) else None
+
+    def _passes(self, scope: Scope, id: str, filter: MemoryFilter | None) -> bool:
+        row = self._row(scope, id)
+        return row is not None and (filter is None or filter.matches(row.entry))
 
     def _admitted(self, scope: Scope, filter: MemoryFilter, *, after: int = 0) -> Iterator[_Row]:
         rows = self._tenant(scope).rows.values()
@@ -276,12 +288,15 @@ class InMemoryAdapter(MemoryAdapter):
         check_entry(entry)
         check_in_scope(scope, entry)
         old = self._tenant(scope).rows.get(entry.id)
-        if old is None:
-            self._seq += 1
-            self._write(None, entry.replace(seq=self._seq, revision=max(1, entry.revision)))
-            return
-        check_in_scope(scope, old.entry)
-        self._write(old, entry.replace(seq=old.entry.seq, revision=old.entry.revision + 1))
+        if old is not None:
+            check_in_scope(scope, old.entry)
+            if not old.entry.is_expired(entry.created_at):
+                self._write(old, entry.replace(seq=old.entry.seq, revision=old.entry.revision + 1))
+                return
+            self._tenant(scope).remove(entry.id)
+            self._undo.append((entry.tenant, entry.id, old))
+        self._seq += 1
+        self._write(None, entry.replace(seq=self._seq, revision=max(1, entry.revision)))
 
     def _update(self, scope: Scope, update: Update) -> bool:
         check_updates(update.changes)

@@ -29,12 +29,24 @@ from typing import Final
 
 import snowballstemmer
 
-__all__ = ["ANALYZER_VERSION", "MAX_QUERY_TERMS", "Term", "index_terms", "query_terms", "similarity", "term_weights"]
+__all__ = [
+    "ANALYZER_VERSION",
+    "MAX_QUERY_CHARS",
+    "MAX_QUERY_TERMS",
+    "Term",
+    "index_terms",
+    "query_terms",
+    "similarity",
+    "term_weights",
+]
 
 ANALYZER_VERSION: Final = 1
 """Grows when the same text gives other terms; an index made by another version must be rebuilt."""
 
 MAX_QUERY_TERMS: Final = 32
+MAX_QUERY_CHARS: Final = 10_000
+"""How much of a query is read: far more than its terms need, and little enough for an event loop to wait for."""
+
 MIN_DOCUMENTS_FOR_WEIGHTS: Final = 50
 """Below this many documents rarity says nothing, so all terms weigh the same."""
 
@@ -103,8 +115,11 @@ def index_terms(text: str) -> list[str]:
 
 
 def query_terms(text: str) -> list[Term]:
-    """The distinct terms of a query, without stop words unless there is nothing else; at most 32."""
-    distinct = dict.fromkeys(_words(text, lone_characters=False))
+    """The distinct terms of a query, without stop words unless there is nothing else; at most 32.
+
+    Only the first 10,000 characters of the query are read.
+    """
+    distinct = dict.fromkeys(_words(text[:MAX_QUERY_CHARS], lone_characters=False))
     telling = [word for word in distinct if word not in _STOP_WORDS] or list(distinct)
     return [_term(word) for word in telling[:MAX_QUERY_TERMS]]
 

@@ -14,17 +14,24 @@ import unicodedata
 
 from lamina.errors import InvalidInput, InvalidType
 
-__all__ = ["check_name", "clean", "content_digest", "is_clean"]
+__all__ = ["check_name", "clean", "content_digest", "is_blank", "is_clean"]
 
 MAX_NAME_CHARS = 512
 
 _UNCLEAN = re.compile("[\x00\ud800-\udfff]")
 _WHITESPACE = re.compile(r"\s+")
+_INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Zs"})
+"""Categories of Unicode that show nothing. Private and unassigned ones are not among them: fonts draw them."""
 
 
 def is_clean(text: str) -> bool:
     """Whether the text holds neither a NUL nor a surrogate."""
     return _UNCLEAN.search(text) is None
+
+
+def is_blank(text: str) -> bool:
+    """Whether nothing of the text can be seen: spaces, controls, and characters of no width such as U+200B."""
+    return all(unicodedata.category(character) in _INVISIBLE for character in text)
 
 
 def clean(text: str) -> str:
@@ -39,7 +46,7 @@ def check_name(field: str, name: object) -> str:
     """The name, if it can identify something: text of 1 to 512 characters, not blank, clean."""
     if not isinstance(name, str):
         raise InvalidType(field, f"must be text, not {type(name).__name__}", f"Give {field} as a str.")
-    if not name.strip():
+    if is_blank(name):
         raise InvalidInput(field, "is blank", f"Give a {field} with at least one visible character.")
     if len(name) > MAX_NAME_CHARS:
         raise InvalidInput(field, f"has {len(name)} characters", f"Use at most {MAX_NAME_CHARS}.")

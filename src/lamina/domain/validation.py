@@ -15,14 +15,16 @@ from typing import Any, Final
 
 from lamina.domain.filters import INT64
 from lamina.domain.memory import Layer, MemoryEntry, Trust, Vector
-from lamina.domain.text import check_name, clean, is_clean
+from lamina.domain.text import check_name, clean, is_blank, is_clean
 from lamina.errors import InvalidInput, InvalidType
 
 __all__ = [
     "MAX_CONTENT_BYTES",
+    "MAX_COUNT",
     "MAX_METADATA_BYTES",
     "MAX_METADATA_DEPTH",
     "MAX_TAGS",
+    "MIN_TTL",
     "check_entry",
     "check_instant",
     "check_metadata",
@@ -37,6 +39,11 @@ MAX_CONTENT_BYTES: Final = 4 * 1024 * 1024
 MAX_METADATA_BYTES: Final = 256 * 1024
 MAX_METADATA_DEPTH: Final = 32
 MAX_TAGS: Final = 256
+MAX_COUNT: Final = 2**53
+"""The greatest `access_count` and `revision`: far beyond use, and with room to count on in 64 bits."""
+
+MIN_TTL: Final = 0.001
+"""The shortest time to live, in seconds."""
 
 _FLOAT32_MAX: Final = (2 - 2**-23) * 2.0**127
 _REMEDY = "Use text, whole numbers of 64 bits, finite numbers, bool, None, lists and dicts with text keys."
@@ -86,23 +93,25 @@ def check_unit_interval(field: str, value: object) -> float:
     return float(value)
 
 
-def check_whole_number(field: str, value: object, least: int) -> int:
-    """The whole number, if it is at least that; a bool is none."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InvalidInput(field, f"must be a whole number of at least {least}, not {value!r}", "Give such a number.")
+def check_whole_number(field: str, value: object, least: int, greatest: int) -> int:
+    """The whole number, if it lies in that range; a bool is none."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= greatest:
+        problem = f"must be a whole number from {least} to {greatest}, not {value!r:.50}"
+        raise InvalidInput(field, problem, "Give such a number.")
     return value
 
 
 def check_ttl(ttl: object) -> float | None:
-    """A time to live in seconds: `None`, a positive number, or a positive `timedelta`."""
+    """A time to live in seconds: `None`, a number or a `timedelta`, of a millisecond at least."""
     if ttl is None:
         return None
     seconds = ttl.total_seconds() if isinstance(ttl, timedelta) else ttl
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         remedy = "Give seconds, a timedelta, or None for never."
         raise InvalidType("ttl", f"must be seconds, not {type(ttl).__name__}", remedy)
-    if not 0 < seconds <= 1e10:  # noqa: PLR2004 - about 300 years; NaN fails this too
-        raise InvalidInput("ttl", f"must be more than 0 seconds, not {seconds}", "Give None for never.")
+    if not MIN_TTL <= seconds <= 1e10:  # noqa: PLR2004 - about 300 years; NaN fails this too
+        remedy = "Give None for never."
+        raise InvalidInput("ttl", f"must be at least {MIN_TTL} and at most 1e10 seconds, not {seconds}", remedy)
     return float(seconds)
 
 
@@ -141,11 +150,19 @@ def check_metadata(metadata: object) -> None:
 
 
 def clean_metadata(value: Any, depth: int = MAX_METADATA_DEPTH) -> Any:
-    """The value with every text cleaned, and tuples as lists; what is no JSON is left for `check_metadata`."""
+    """The value with every text cleaned, and tuples as lists; what is no JSON is left for `check_metadata`.
+
+    Raises:
+        InvalidInput: two keys of one object would become the same.
+    """
     if isinstance(value, str):
         return clean(value)
     if depth and isinstance(value, Mapping):
-        return {clean(k) if isinstance(k, str) else k: clean_metadata(v, depth - 1) for k, v in value.items()}
+        cleaned = {clean(k) if isinstance(k, str) else k: clean_metadata(v, depth - 1) for k, v in value.items()}
+        if len(cleaned) < len(value):
+            problem = "two keys differ only in characters that cannot be stored"
+            raise InvalidInput("metadata", problem, "Rename one: NUL and lone surrogates become U+FFFD.")
+        return cleaned
     if depth and isinstance(value, list | tuple):
         return [clean_metadata(each, depth - 1) for each in value]
     return value
@@ -154,7 +171,7 @@ def clean_metadata(value: Any, depth: int = MAX_METADATA_DEPTH) -> Any:
 def _check_content(content: object) -> None:
     if not isinstance(content, str):
         raise InvalidType("content", f"must be text, not {type(content).__name__}", "Give a str.")
-    if not content.strip():
+    if is_blank(content):
         raise InvalidInput("content", "is blank", "Give at least one visible character.")
     if not is_clean(content):
         raise InvalidInput("content", "holds a NUL or a lone surrogate", "Pass it through `lamina.clean` first.")
@@ -181,8 +198,8 @@ def _check_text(field: str, value: object) -> None:
 def _check_count(field: str, value: object, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidType(field, f"must be a whole number, not {type(value).__name__}", "Give an int.")
-    if value < least or value not in INT64:
-        raise InvalidInput(field, f"must be at least {least} and fit 64 bits, not {value}", "Give such a number.")
+    if not least <= value <= MAX_COUNT:
+        raise InvalidInput(field, f"must be from {least} to {MAX_COUNT}, not {value}", "Give such a number.")
 
 
 def _check_kind(field: str, value: object, kind: type[StrEnum]) -> None:

@@ -37,6 +37,7 @@ from lamina.memory.writing import RestoreReport, Writer
 from lamina.ports.embedder import Embedder, Fingerprint
 from lamina.ports.hooks import ForgetReason
 from lamina.ports.memory_adapter import MemoryAdapter
+from lamina.ports.memory_requests import MAX_LIMIT
 
 __all__ = ["MemoryEngine"]
 
@@ -233,8 +234,8 @@ class MemoryEngine:
             scope=scope,
             filter=filter,
             mode=read_mode(mode, self._runtime.search_mode),
-            limit=check_whole_number("limit", limit, 1),
-            offset=check_whole_number("offset", offset, 0),
+            limit=check_whole_number("limit", limit, 1, MAX_LIMIT),
+            offset=check_whole_number("offset", offset, 0, MAX_LIMIT),
             min_score=None if min_score is None else check_unit_interval("min_score", min_score),
             touch=touch,
             explain=explain,
@@ -273,8 +274,8 @@ class MemoryEngine:
             self._runtime.stores(filter.layers),
             scope,
             filter,
-            limit=check_whole_number("limit", limit, 1),
-            offset=check_whole_number("offset", offset, 0),
+            limit=check_whole_number("limit", limit, 1, MAX_LIMIT),
+            offset=check_whole_number("offset", offset, 0, MAX_LIMIT),
         )
         return Results(page)
 

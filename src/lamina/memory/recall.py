@@ -79,7 +79,8 @@ class _Search:
     request: RecallRequest
     terms: Sequence[Term]
     vector: Vector | None
-    weights: Sequence[float] = ()
+    weights: Sequence[float] | None = None
+    """Of the terms, by their rarity in the scope; None until they are needed."""
     degraded: dict[Degraded, None] = field(default_factory=dict)
     """As an ordered set: a leg that is asked again for more says the same again."""
     candidates: dict[Leg, int] = field(default_factory=dict)
@@ -113,7 +114,9 @@ class Recaller:
             search.candidates = {Leg.VECTOR: len(by_vector.hits), Leg.TEXT: len(by_text.hits)}
             seen = {result.entry.id for result in search.ranked}
             fresh = [each for each in _gather(by_vector.hits, by_text.hits) if each.entry.id not in seen]
-            _complete(fresh, search)
+            _complete_vectors(fresh, search.vector)
+            if search.wants_text:
+                await self._complete_texts(fresh, search)
             search.ranked += self._rank(fresh, request)
             is_all = max(search.candidates.values()) < pool
             if is_all or len(search.ranked) >= request.offset + request.limit:
@@ -130,10 +133,7 @@ class Recaller:
                 degraded[embedded] = None
             else:
                 vector = embedded
-        search = _Search(request, terms, vector, degraded=degraded)
-        if search.wants_text:
-            search.weights = await self._weights(request, terms)
-        return search
+        return _Search(request, terms, vector, degraded=degraded)
 
     async def _vector_leg(self, search: _Search, pool: int) -> _Found:
         found = _Found()
@@ -165,7 +165,8 @@ class Recaller:
                 hits = await scan_by_text(store, search.request.query, options)
                 found.degraded.append(Degraded(Leg.TEXT, Reason.NOT_NATIVE, store.name))
             if store is not self._runtime.adapter:  # it weighs terms by what it holds itself
-                hits = [_weighed(hit, search) for hit in hits]
+                for hit in hits:
+                    hit.similarity = await self._similarity(search, hit.entry)
             found.hits += hits
         found.hits.sort(key=lambda hit: -hit.similarity)  # stable: each store's own order breaks ties
         del found.hits[pool:]
@@ -177,14 +178,21 @@ class Recaller:
                 return True
         return False
 
-    async def _weights(self, request: RecallRequest, terms: Sequence[Term]) -> list[float]:
-        forms = [form for term in terms for form in term.forms]
-        statistics = None
-        if forms:
-            statistics = await self._runtime.adapter.term_statistics(request.scope, forms, request.filter.now)
-        if statistics is None:
-            return term_weights(terms, 0, {})
-        return term_weights(terms, statistics.documents, statistics.frequencies)
+    async def _complete_texts(self, candidates: Sequence[_Candidate], search: _Search) -> None:
+        """Give each candidate that the keyword leg did not bring its keyword value, if there are words to look for."""
+        for candidate in candidates:
+            if candidate.text is None and search.terms:
+                candidate.text = await self._similarity(search, candidate.entry)
+
+    async def _similarity(self, search: _Search, entry: MemoryEntry) -> float:
+        """How much of the query's words the entry holds, rare ones of the scope counting more."""
+        if search.weights is None:
+            forms = [form for term in search.terms for form in term.forms]
+            scope, now = search.request.scope, search.request.filter.now
+            found = await self._runtime.adapter.term_statistics(scope, forms, now)
+            documents, frequencies = (0, {}) if found is None else (found.documents, found.frequencies)
+            search.weights = term_weights(search.terms, documents, frequencies)
+        return similarity(search.terms, search.weights, frozenset(index_terms(entry.content)))
 
     def _rank(self, candidates: Iterable[_Candidate], request: RecallRequest) -> list[RecallResult]:
         weight = text_weight(request.query)
@@ -250,12 +258,6 @@ def _options(request: RecallRequest, pool: int, *, include_embeddings: bool) -> 
     return SearchOptions(scope=request.scope, filter=request.filter, limit=pool, include_embeddings=include_embeddings)
 
 
-def _weighed(hit: SearchHit, search: _Search) -> SearchHit:
-    """The hit with the similarity that this recall's weights give it."""
-    hit.similarity = similarity(search.terms, search.weights, frozenset(index_terms(hit.entry.content)))
-    return hit
-
-
 def _is_native(store: MemoryAdapter, capability: Capability, options: SearchOptions) -> bool:
     filters = options.filter.where is None or Capability.FILTER in store.capabilities
     return capability in store.capabilities and filters
@@ -275,9 +277,8 @@ def _gather(by_vector: Sequence[SearchHit], by_text: Sequence[SearchHit]) -> lis
     return list(candidates.values())
 
 
-def _complete(candidates: Sequence[_Candidate], search: _Search) -> None:
-    """Give each candidate the value of the leg that did not find it, as far as it has one."""
-    query = search.vector
+def _complete_vectors(candidates: Sequence[_Candidate], query: Vector | None) -> None:
+    """Give each candidate that the vector leg did not bring its cosine, if it has a vector; then drop the vectors."""
     if query is not None:
         comparable = [
             (each, each.entry.embedding)
@@ -289,9 +290,6 @@ def _complete(candidates: Sequence[_Candidate], search: _Search) -> None:
             candidate.vector = value
     for candidate in candidates:
         candidate.entry.embedding = None
-        if candidate.text is None and search.wants_text and search.terms:
-            document = frozenset(index_terms(candidate.entry.content))
-            candidate.text = similarity(search.terms, search.weights, document)
 
 
 def _dropped(before: Sequence[RecallResult], after: Sequence[RecallResult], why: str) -> list[DroppedHit]:

@@ -7,20 +7,37 @@ import builtins
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import Any, ClassVar, Final
 from weakref import WeakKeyDictionary
 
 from lamina.domain.filters import Expiry, MemoryFilter
 from lamina.domain.memory import Layer, MemoryEntry, Vector
 from lamina.domain.scope import Scope
-from lamina.domain.validation import check_entry, check_whole_number
-from lamina.errors import Conflict, InvalidInput, ScopeError, Unsupported
+from lamina.domain.validation import check_entry
+from lamina.errors import Conflict, Unsupported
+from lamina.ports.memory_requests import (
+    ACCESS_FIELDS,
+    HISTORY_FIELDS,
+    HISTORY_KEPT,
+    META_TENANT,
+    UPDATABLE,
+    Capability,
+    ListOptions,
+    Order,
+    SearchHit,
+    SearchOptions,
+    TermStatistics,
+    Update,
+    check_in_scope,
+    check_meta,
+    check_updates,
+)
 
 __all__ = [
     "ACCESS_FIELDS",
+    "HISTORY_FIELDS",
+    "HISTORY_KEPT",
     "META_TENANT",
     "UPDATABLE",
     "Capability",
@@ -32,131 +49,12 @@ __all__ = [
     "TermStatistics",
     "Update",
     "check_in_scope",
+    "check_meta",
     "check_updates",
 ]
 
 PAGE: Final = 500
 _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
-META_TENANT: Final = "lamina:meta"
-"""The tenant under which the default `load_meta` and `save_meta` keep their entries; refused to users."""
-
-ACCESS_FIELDS: Final = frozenset({"access_count", "last_accessed_at"})
-"""Fields that count reading: an update of nothing else leaves the revision alone."""
-
-UPDATABLE: Final = ACCESS_FIELDS | frozenset(
-    {
-        "content",
-        "layer",
-        "tags",
-        "metadata",
-        "relevance",
-        "base_relevance",
-        "confidence",
-        "ttl",
-        "expires_at",
-        "embedding",
-        "updated_at",
-        "occurred_at",
-        "valid_until",
-        "superseded_by",
-        "source",
-        "trust",
-        "derived_from",
-    }
-)
-"""Fields that `update` may change. Identity, order and creation are not among them."""
-
-
-class Capability(StrEnum):
-    """What an adapter may do natively. Undeclared means refused with `Unsupported`, never emulated in silence."""
-
-    VECTOR = "vector search"
-    TEXT = "text search"
-    FILTER = "metadata filters"
-    """Evaluates `MemoryFilter.where` itself; without it, a read with `where` is refused."""
-    COMPARE_AND_SET = "compare and set"
-    """`update` with an expected revision, `touch` and `store_many(if_new=True)` are atomic between processes."""
-    TRANSACTIONS = "transactions"
-    """A batch is written whole or not at all, and a deletion takes row, text and vector together."""
-    EXPIRY = "native expiry"
-    """The backend itself removes expired entries some time after their instant."""
-    HISTORY = "history"
-    """Keeps what an entry was before each update."""
-    PERSISTENCE = "persistence"
-    """What was acknowledged is there after the process has ended."""
-
-
-class Order(StrEnum):
-    """How `list` sorts."""
-
-    INSERTION = "insertion"
-    """By `seq`, oldest first; pages with `after`."""
-    RELEVANCE = "relevance"
-    """By stored relevance, best first, then newest `created_at`, then id."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchOptions:
-    """Whose, which and how many entries a search may return."""
-
-    scope: Scope
-    filter: MemoryFilter
-    limit: int
-    include_embeddings: bool = False
-
-    def __post_init__(self) -> None:
-        check_whole_number("limit", self.limit, 1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListOptions:
-    """Whose, which and how many entries `list` returns, from where on and in which order."""
-
-    scope: Scope
-    filter: MemoryFilter
-    limit: int
-    offset: int = 0
-    after: int | None = None
-    """Only entries with a greater `seq`; only for `Order.INSERTION`. Stays right while rows are added."""
-    order: Order = Order.INSERTION
-    include_embeddings: bool = False
-
-    def __post_init__(self) -> None:
-        check_whole_number("limit", self.limit, 1)
-        check_whole_number("offset", self.offset, 0)
-        if self.after is not None and self.order is not Order.INSERTION:
-            raise InvalidInput("after", "goes with insertion order only", "Page by offset in other orders.")
-
-
-@dataclass(slots=True)
-class SearchHit:
-    """One search result.
-
-    `similarity` is the cosine, in [-1, 1], for a vector search, and the lexical similarity of
-    `lamina.domain.lexical`, in [0, 1], for a text search; higher is closer in both.
-    `native` is False on hits of the engine's fallback scan.
-    """
-
-    entry: MemoryEntry
-    similarity: float
-    native: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Update:
-    """One change for `update_many`: nothing is changed if the revision differs from the expected one."""
-
-    id: str
-    changes: Mapping[str, Any]
-    expected_revision: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TermStatistics:
-    """How many live entries a scope has, and in how many of them each term stands."""
-
-    documents: int
-    frequencies: Mapping[str, int]
 
 
 class MemoryAdapter(ABC):
@@ -181,7 +79,10 @@ class MemoryAdapter(ABC):
 
     @abstractmethod
     async def store(self, scope: Scope, entry: MemoryEntry) -> None:
-        """Insert the entry, or replace the one with the same tenant and id, expired or not.
+        """Insert the entry, or replace the one with the same tenant and id.
+
+        One that is expired at `entry.created_at` counts as absent: it is removed first, with its
+        history, and nothing of it is left in the new one.
 
         `entry.seq` and `entry.revision` are not taken over: a new entry gets the next `seq` and
         revision 1 (or `entry.revision` if that is greater), a replacement keeps its `seq` and
@@ -189,7 +90,7 @@ class MemoryAdapter(ABC):
 
         Raises:
             InvalidInput: the entry cannot be stored (`lamina.domain.validation.check_entry`).
-            ScopeError: the entry, or the one that it would replace, lies outside the scope.
+            ScopeError: the entry, or the one with its id, expired or not, lies outside the scope.
             EmbeddingDimensionError: the tenant's vectors have another length.
         """
 
@@ -282,9 +183,22 @@ class MemoryAdapter(ABC):
                 done.append(False)
         return done
 
-    async def delete_many(self, scope: Scope, ids: Sequence[str]) -> builtins.list[bool]:
-        """Delete each entry in turn; False, in order, for each that was not there."""
-        return [await self.delete(scope, id) for id in ids]
+    async def delete_many(
+        self, scope: Scope, ids: Sequence[str], *, filter: MemoryFilter | None = None
+    ) -> builtins.list[bool]:
+        """Delete each entry in turn; False, in order, for each that was not there.
+
+        With a filter, an entry is deleted only if the filter, its `where` included, admits what the entry
+        is at that moment; False stands for the others too. So what changed since it was listed stays.
+        """
+        if filter is None:
+            return [await self.delete(scope, id) for id in ids]
+        done: builtins.list[bool] = []
+        async with self._turn():
+            for id in ids:
+                entry = await self.get(scope, id)
+                done.append(entry is not None and filter.matches(entry) and await self.delete(scope, id))
+        return done
 
     async def touch(self, scope: Scope, ids: Sequence[str], now: datetime) -> None:
         """Count one access for every id in the list (one that stands in it twice counts twice).
@@ -341,6 +255,9 @@ class MemoryAdapter(ABC):
     async def history(self, scope: Scope, id: str) -> builtins.list[MemoryEntry]:
         """What the entry was at each earlier revision, oldest first, without embeddings; empty if there is none.
 
+        Of the versions, only those that lie in the scope themselves: a replacement by another owner's
+        entry does not show its owner the former one's.
+
         Needs `Capability.HISTORY`.
         """
         raise Unsupported(f"The {self.name} adapter", Capability.HISTORY)
@@ -375,18 +292,3 @@ class MemoryAdapter(ABC):
 def _meta_id(scope: Scope, key: str) -> str:
     """One id for each tenant and key, however long the tenant's name is and whatever stands in it."""
     return hashlib.sha256(f"{scope.tenant}\0{key}".encode()).hexdigest()
-
-
-def check_in_scope(scope: Scope, entry: MemoryEntry) -> None:
-    """Refuse an entry that lies outside the scope."""
-    if not scope.admits(entry):
-        raise ScopeError(f"The entry {entry.id!r} lies outside the scope of this call, so it was not written.")
-
-
-def check_updates(updates: Mapping[str, Any]) -> None:
-    """Refuse an update of nothing, and of a field that is not updatable."""
-    if not updates:
-        raise InvalidInput("updates", "is empty", "Name at least one field.")
-    for field in updates:
-        if field not in UPDATABLE:
-            raise InvalidInput("updates", f"{field!r} cannot be updated", f"Use: {', '.join(sorted(UPDATABLE))}.")

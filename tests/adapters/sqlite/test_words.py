@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from lamina.adapters.in_memory import InMemoryAdapter
 from lamina.adapters.sqlite import SqliteAdapter
 from lamina.domain.filters import MemoryFilter
+from lamina.domain.lexical import MAX_QUERY_CHARS
 from lamina.domain.scope import Scope
 from lamina.testing.memory_contract.material import LIVE, MINE, NOW, by_text, ids, memory, put
 
@@ -129,6 +130,9 @@ async def test_filters_hold_before_the_pool_is_cut(adapter: SqliteAdapter, owner
     assert len(await by_text(adapter, "lamp", scope, LIVE, limit=1000)) == 305
 
 
-async def test_a_word_of_a_million_characters_is_stored_and_found(adapter: SqliteAdapter) -> None:
-    await put(adapter, memory("long", "x" * 1_000_000), memory("short", "y"))
-    assert ids(await by_text(adapter, "x" * 1_000_000)) == ["long"]
+async def test_a_word_of_a_million_characters_is_stored_and_another_as_long_as_a_query_is_found(
+    adapter: SqliteAdapter,
+) -> None:
+    longest = "x" * MAX_QUERY_CHARS
+    await put(adapter, memory("longer", "y" * 1_000_000), memory("long", longest), memory("short", "y"))
+    assert ids(await by_text(adapter, longest)) == ["long"]

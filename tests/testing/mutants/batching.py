@@ -1,5 +1,7 @@
 """Bugs in how a batch looks for what is there already."""
 
+from dataclasses import replace
+
 from lamina.domain.scope import Scope
 from mutants.base import Mutant
 
@@ -24,3 +26,17 @@ class FindsTwinsOutsideTheScope(Mutant):
 
     async def find_twins(self, scope, entries):
         return await super().find_twins(Scope(scope.tenant), entries)
+
+
+class DeletesWhateverItIsNow(Mutant):
+    caught_by = "test_only_what_passes_the_filter_is_deleted"
+
+    async def delete_many(self, scope, ids, *, filter=None):
+        return await super().delete_many(scope, ids)
+
+
+class DeletesWithoutLookingAtVectors(Mutant):
+    caught_by = "test_only_what_passes_the_filter_is_deleted"
+
+    def _passes(self, scope, id, filter):
+        return super()._passes(scope, id, filter and replace(filter, has_embedding=None))

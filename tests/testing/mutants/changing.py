@@ -56,16 +56,6 @@ class ReplacementsStartAnew(Spoils):
         self._row(scope, entry.id).entry.revision = 1
 
 
-class ReplacesOnlyTheLiving(Mutant):
-    caught_by = "test_an_expired_memory_is_replaced_too"
-
-    def _store(self, scope, entry):
-        old = self._row(scope, entry.id)
-        if old is not None and old.entry.is_expired(entry.created_at):
-            raise Conflict(entry.id, "is taken")
-        super()._store(scope, entry)
-
-
 class TakesTheSeqItIsGiven(Mutant):
     caught_by = "test_order_and_revision_are_the_adapters_to_give"
 
@@ -349,8 +339,8 @@ class TheResultsOfABatchAreSorted(Mutant):
     async def update_many(self, scope, updates):
         return sorted(await super().update_many(scope, updates))
 
-    async def delete_many(self, scope, ids):
-        return sorted(await super().delete_many(scope, ids))
+    async def delete_many(self, scope, ids, *, filter=None):
+        return sorted(await super().delete_many(scope, ids, filter=filter))
 
 
 class AConflictEndsTheBatch(Mutant):
@@ -391,5 +381,5 @@ class RollsBackWithoutItsHistory(Mutant):
 class DeletesInTheWholeTenant(Mutant):
     caught_by = "test_a_stranger_does_not_change_a_memory"
 
-    async def delete_many(self, scope, ids):
-        return await super().delete_many(Scope(scope.tenant), ids)
+    async def delete_many(self, scope, ids, *, filter=None):
+        return await super().delete_many(Scope(scope.tenant), ids, filter=filter)

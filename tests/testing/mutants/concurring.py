@@ -44,6 +44,15 @@ class ComparesThenSets(Mutant):
         return await super().update(scope, id, updates)
 
 
+class LooksThenDeletes(Mutant):
+    caught_by = "test_what_changed_since_it_was_listed_is_not_deleted"
+
+    async def delete_many(self, scope, ids, *, filter=None):
+        passing = [(row := self._row(scope, id)) is not None and filter.matches(row.entry) for id in ids]
+        await asyncio.sleep(0)
+        return [passes and await self.delete(scope, id) for id, passes in zip(ids, passing, strict=True)]
+
+
 class ReadsThenCounts(Mutant):
     caught_by = "test_every_read_is_counted"
 

@@ -92,7 +92,7 @@ class TrimsIds(Spoils):
 class LooksIdsUpByPrefix(Mutant):
     caught_by = "test_an_id_is_what_it_is_code_point_by_code_point"
 
-    async def delete_many(self, scope, ids):
+    async def delete_many(self, scope, ids, *, filter=None):
         return [await self.delete(scope, id) for id in ids]
 
     async def delete(self, scope, id):

@@ -162,8 +162,10 @@ class SqliteAdapter(MemoryAdapter):
     async def delete(self, scope: Scope, id: str) -> bool:
         return await self._write(lambda writing: writing.delete(scope, id))
 
-    async def delete_many(self, scope: Scope, ids: Sequence[str]) -> builtins.list[bool]:
-        return await self._write(lambda writing: [writing.delete(scope, id) for id in ids])
+    async def delete_many(
+        self, scope: Scope, ids: Sequence[str], *, filter: MemoryFilter | None = None
+    ) -> builtins.list[bool]:
+        return await self._write(lambda writing: [writing.delete(scope, id, filter) for id in ids])
 
     async def touch(self, scope: Scope, ids: Sequence[str], now: datetime) -> None:
         await self._write(lambda writing: writing.touch(scope, ids, now))

@@ -75,7 +75,7 @@ def history(collection: Collection, scope: Scope, id: str) -> list[MemoryEntry]:
     for revision, text in rows:
         later = copy.deepcopy(later).replace(revision=revision) if text is None else version_of(text)
         versions.append(later)
-    return versions[::-1]
+    return [version for version in reversed(versions) if scope.admits(version)]
 
 
 def list_entries(collection: Collection, options: ListOptions) -> list[MemoryEntry]:

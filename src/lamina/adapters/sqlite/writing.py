@@ -20,6 +20,7 @@ from lamina.adapters.sqlite.reading import can_be_id, find_by_id, find_twin, wit
 from lamina.adapters.sqlite.rows import STORED, pack, values_of, written
 from lamina.adapters.sqlite.tables import Collection
 from lamina.adapters.sqlite.vectors import VectorWriter
+from lamina.domain.filters import MemoryFilter
 from lamina.domain.lexical import index_terms
 from lamina.domain.memory import MemoryEntry
 from lamina.domain.scope import Scope
@@ -58,13 +59,17 @@ class Writing:
         """As `MemoryAdapter.store`."""
         check_entry(entry)
         check_in_scope(scope, entry)
-        vector = self._packed(entry)
         found = find_by_id(self._collection, entry.tenant, entry.id)
+        if found is not None:
+            check_in_scope(scope, found[1])
+            if found[1].is_expired(entry.created_at):
+                self._remove(*found)
+                found = None
+        vector = self._packed(entry)
         if found is None:
             self._insert(entry.replace(seq=self._next_seq(), revision=max(1, entry.revision)), vector)
             return
         key, old = found
-        check_in_scope(scope, old)
         self._remember(old)
         key = self._replace(key, old, entry.replace(seq=old.seq, revision=old.revision + 1))
         self._set_vector(key, vector)
@@ -75,7 +80,7 @@ class Writing:
         if twin is None:
             self.store(scope, entry)
             return None
-        return with_vector(twin[1], self._vectors.read(twin[0]))
+        return self._with_vector(*twin)
 
     def update(self, scope: Scope, id: str, updates: Mapping[str, Any], expected_revision: int | None) -> bool:
         """As `MemoryAdapter.update`."""
@@ -98,14 +103,14 @@ class Writing:
             self._set_vector(key, vector)
         return True
 
-    def delete(self, scope: Scope, id: str) -> bool:
-        """As `MemoryAdapter.delete`."""
+    def delete(self, scope: Scope, id: str, filter: MemoryFilter | None = None) -> bool:
+        """As `MemoryAdapter.delete`, for an entry that passes the filter, if there is one."""
         found = find_by_id(self._collection, scope.tenant, id)
         if found is None or not scope.admits(found[1]):
             return False
-        key, old = found
-        self._erase(key)
-        self._collection.execute("DELETE FROM {history} WHERE seq = ?", (old.seq,))
+        if filter is not None and not filter.matches(self._with_vector(*found)):
+            return False
+        self._remove(*found)
         return True
 
     def touch(self, scope: Scope, ids: Sequence[str], now: datetime) -> None:
@@ -150,6 +155,9 @@ class Writing:
         query = "DELETE FROM {partitions} WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM {memories} WHERE partition = ?1)"
         self._collection.execute_many(query, [(partition,) for partition in sorted(self._left)])
 
+    def _with_vector(self, key: int, entry: MemoryEntry) -> MemoryEntry:
+        return with_vector(entry, self._vectors.read(key))
+
     def _packed(self, entry: MemoryEntry) -> bytes | None:
         """The entry's vector, if it is as long as the tenant's others."""
         if entry.embedding is None:
@@ -189,6 +197,10 @@ class Writing:
             else:
                 self._changed_texts[key] = new.content
         return key
+
+    def _remove(self, key: int, entry: MemoryEntry) -> None:
+        self._erase(key)
+        self._collection.execute("DELETE FROM {history} WHERE seq = ?", (entry.seq,))
 
     def _erase(self, key: int) -> None:
         self._vectors.remove(key)

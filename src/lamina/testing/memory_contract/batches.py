@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lamina.domain.filters import Expiry, MemoryFilter
+from lamina.domain.filters import Expiry, MemoryFilter, Where
 from lamina.domain.memory import Layer, MemoryEntry
 from lamina.domain.scope import Scope
 from lamina.errors import EmbeddingDimensionError, InvalidInput, InvalidType, ScopeError
@@ -145,6 +145,23 @@ class BatchContract:
         if Capability.VECTOR in adapter.capabilities:
             assert ids(await by_vector(adapter, [1.0, 0.0])) == ["m1", "m3"]
 
+    async def test_only_what_passes_the_filter_is_deleted(self, adapter: MemoryAdapter) -> None:
+        await put(
+            adapter,
+            *(memory(f"m{number}", tags=["old"], metadata={"n": number}, embedding=[1.0]) for number in range(5)),
+            memory("gone", tags=["old"], expires_at=second(-1)),
+            memory("theirs", tags=["old"], owner="bob"),
+        )
+        old = MemoryFilter(now=NOW, tags=("old",), has_embedding=True, where=Where("n").lt(4))
+        await adapter.update(MINE, "m1", {"tags": ["new"]})
+        await adapter.update(MINE, "m2", {"embedding": None})
+        await adapter.update(MINE, "m3", {"expires_at": NOW})
+        names = ["m0", "m1", "m2", "m3", "m4", "none", "gone", "theirs", "m0"]
+        assert await adapter.delete_many(MINE, names, filter=old) == [True] + [False] * 8
+        anything = MemoryFilter(now=NOW, expiry=Expiry.ANY)
+        assert ids(await listed(adapter, Scope("acme"), anything)) == ["m1", "m2", "m3", "m4", "gone", "theirs"]
+        assert await adapter.delete_many(MINE, ["m1", "gone"], filter=anything) == [True, True]
+
     @pytest.mark.parametrize("if_new", [False, True])
     @pytest.mark.parametrize("kind", BAD)
     async def test_a_batch_with_a_bad_entry_is_not_written_at_all(
@@ -181,6 +198,19 @@ class BatchContract:
         with pytest.raises((InvalidInput, InvalidType, EmbeddingDimensionError)):
             await adapter.update_many(MINE, [*changes, Update("m3", bad), Update("m2", {"content": "fresh too"})])
         await _check_unchanged(adapter, before, "fresh taken")
+
+    async def test_a_batch_that_fails_brings_back_the_expired_in_its_place(self, adapter: MemoryAdapter) -> None:
+        needs(adapter, Capability.TRANSACTIONS)
+        await put(adapter, memory("m1", "old", expires_at=second(5)), memory("m2"))
+        await adapter.update(MINE, "m1", {"content": "older"})
+        everything = MemoryFilter(now=NOW, expiry=Expiry.ANY)
+        before = await listed(adapter, MINE, everything)
+        late = memory("m1", "new", created_at=second(5))
+        with pytest.raises(InvalidInput):
+            await adapter.store_many(MINE, [late, memory("bad", " ")], if_new=True)
+        assert await listed(adapter, MINE, everything) == before
+        if Capability.HISTORY in adapter.capabilities:
+            assert [each.content for each in await adapter.history(MINE, "m1")] == ["old"]
 
     async def test_a_large_batch_is_one_batch(self, adapter: MemoryAdapter) -> None:
         needs(adapter, Capability.TRANSACTIONS)

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import pytest
 
+from lamina.domain.filters import MemoryFilter
 from lamina.domain.scope import Scope
 from lamina.errors import Conflict
 from lamina.ports.memory_adapter import Capability, MemoryAdapter
@@ -99,6 +100,23 @@ class ConcurrencyContract:
         back = await adapter.get(MINE, "m1")
         assert back is not None
         assert (back.metadata, back.revision) == ({"n": 12}, 13)
+
+    async def test_what_changed_since_it_was_listed_is_not_deleted(self, adapter: MemoryAdapter) -> None:
+        needs(adapter, Capability.COMPARE_AND_SET)
+        names = [f"m{number}" for number in range(20)]
+        await put(adapter, *(memory(name, tags=["old"]) for name in names))
+        old = MemoryFilter(now=NOW, tags=("old",))
+
+        async def keep(name: str) -> bool:
+            return await adapter.update(MINE, name, {"tags": ["kept"]})
+
+        async def delete(name: str) -> bool:
+            return (await adapter.delete_many(MINE, [name], filter=old))[0]
+
+        outcomes = await _together(*(call(name) for name in names for call in (delete, keep)))
+        deleted, kept = outcomes[::2], outcomes[1::2]
+        assert [one != other for one, other in zip(deleted, kept, strict=True)] == [True] * len(names)
+        assert ids(await listed(adapter)) == [name for name, is_kept in zip(names, kept, strict=True) if is_kept]
 
     async def test_every_read_is_counted(self, adapter: MemoryAdapter) -> None:
         await put(adapter, memory("m1"), memory("m2"))

@@ -227,6 +227,22 @@ class ScopeContract:
         assert len(await adapter.history(MINE, "secret")) == 1
         assert await adapter.history(stranger, "secret") == []
 
+    @pytest.mark.parametrize("part", ["owner", "namespace"])
+    async def test_who_takes_a_memory_over_does_not_learn_what_it_was(self, adapter: MemoryAdapter, part: str) -> None:
+        needs(adapter, Capability.HISTORY)
+        await _put_secret(adapter)
+        await adapter.update(MINE, "secret", {"content": "another secret"})
+        taken = memory("secret", "mine now", **{part: "else"})
+        await adapter.store(Scope("acme"), taken)
+        new = Scope("acme", taken.owner, taken.namespace)
+        assert await adapter.history(new, "secret") == []
+        assert [each.content for each in await adapter.history(Scope("acme"), "secret")] == [
+            "the harbour secret",
+            "another secret",
+        ]
+        await adapter.update(new, "secret", {"content": "mine still"})
+        assert [each.content for each in await adapter.history(new, "secret")] == ["mine now"]
+
     @pytest.mark.parametrize("many", [False, True])
     async def test_nobody_stores_outside_the_scope(self, adapter: MemoryAdapter, many: bool) -> None:
         await put(adapter, memory("twin", "the twin", owner="bob"))

@@ -9,7 +9,7 @@ import pytest
 from lamina.domain.filters import Expiry, MemoryFilter
 from lamina.domain.memory import Layer, MemoryEntry, Trust
 from lamina.domain.scope import Scope
-from lamina.errors import Conflict, InvalidInput
+from lamina.errors import Conflict, InvalidInput, ScopeError
 from lamina.ports.memory_adapter import UPDATABLE, Capability, MemoryAdapter
 from lamina.testing.memory_contract.material import (
     LIVE,
@@ -114,8 +114,40 @@ class WritingContract:
         assert replaced is not None
         assert replaced.revision == 8
 
-    async def test_an_expired_memory_is_replaced_too(self, adapter: MemoryAdapter) -> None:
-        await put(adapter, memory(content="old", expires_at=second(-1)), memory(content="new"))
+    @pytest.mark.parametrize("many", [False, True])
+    async def test_nothing_of_an_expired_memory_is_left_in_the_new_one_of_its_id(
+        self, adapter: MemoryAdapter, many: bool
+    ) -> None:
+        everyone = Scope("acme")
+        await put(adapter, memory(content="old", expires_at=second(5), owner="bob", embedding=[1.0, 0.0]), memory("m2"))
+        await adapter.update(everyone, "m1", {"content": "older", "tags": ["red"]})
+        new = memory(content="new", created_at=second(5), updated_at=second(5), embedding=[1.0, 0.0])
+        if many:
+            assert await adapter.store_many(everyone, [new], if_new=True) == [None]
+        else:
+            await adapter.store(everyone, new)
+        back = await adapter.get(MINE, "m1")
+        assert back is not None
+        assert fields_of(back) == fields_of(new)
+        assert ids(await listed(adapter, everyone, MemoryFilter(now=NOW, expiry=Expiry.ANY))) == ["m2", "m1"]
+        if Capability.HISTORY in adapter.capabilities:
+            assert await adapter.history(everyone, "m1") == []
+        if Capability.TEXT in adapter.capabilities:
+            assert await by_text(adapter, "old older", everyone) == []
+        if Capability.VECTOR in adapter.capabilities:
+            assert ids(await by_vector(adapter, [1.0, 0.0], everyone)) == ["m1"]
+
+    async def test_an_expired_memory_of_others_keeps_its_id(self, adapter: MemoryAdapter) -> None:
+        await put(adapter, memory(expires_at=second(-1), owner="bob"))
+        for batch in (False, True):
+            with pytest.raises(ScopeError):
+                await (adapter.store_many(MINE, [memory()], if_new=True) if batch else adapter.store(MINE, memory()))
+        back = await adapter.get(Scope("acme", "bob"), "m1")
+        assert back is not None
+        assert back.revision == 1
+
+    async def test_a_memory_that_is_not_expired_yet_is_replaced(self, adapter: MemoryAdapter) -> None:
+        await put(adapter, memory(content="old", expires_at=second(1)), memory(content="new"))
         everything = MemoryFilter(now=NOW, expiry=Expiry.ANY)
         assert [(each.content, each.revision) for each in await listed(adapter, MINE, everything)] == [("new", 2)]
 

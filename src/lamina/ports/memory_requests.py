@@ -1,0 +1,194 @@
+"""What a call to a memory adapter asks for and gets, and what it is refused for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from lamina.domain.filters import MemoryFilter
+from lamina.domain.memory import MemoryEntry
+from lamina.domain.scope import Scope
+from lamina.domain.text import check_name, is_blank, is_clean
+from lamina.domain.validation import check_whole_number
+from lamina.errors import InvalidInput, InvalidType, ScopeError
+
+__all__ = [
+    "ACCESS_FIELDS",
+    "HISTORY_FIELDS",
+    "HISTORY_KEPT",
+    "MAX_LIMIT",
+    "META_TENANT",
+    "UPDATABLE",
+    "Capability",
+    "ListOptions",
+    "Order",
+    "SearchHit",
+    "SearchOptions",
+    "TermStatistics",
+    "Update",
+    "check_in_scope",
+    "check_meta",
+    "check_updates",
+]
+
+META_TENANT: Final = "lamina:meta"
+"""The tenant under which the default `load_meta` and `save_meta` keep their entries; refused to users."""
+
+ACCESS_FIELDS: Final = frozenset({"access_count", "last_accessed_at"})
+"""Fields that count reading: an update of nothing else leaves the revision alone."""
+
+UPDATABLE: Final = ACCESS_FIELDS | frozenset(
+    {
+        "content",
+        "layer",
+        "tags",
+        "metadata",
+        "relevance",
+        "base_relevance",
+        "confidence",
+        "ttl",
+        "expires_at",
+        "embedding",
+        "updated_at",
+        "occurred_at",
+        "valid_until",
+        "superseded_by",
+        "source",
+        "trust",
+        "derived_from",
+    }
+)
+"""Fields that `update` may change. Identity, order and creation are not among them."""
+
+HISTORY_FIELDS: Final = UPDATABLE - ACCESS_FIELDS - {"relevance", "base_relevance", "embedding", "updated_at"}
+"""Fields that say something, or decide how it may be found: what was before an update of one is history."""
+
+HISTORY_KEPT: Final = 50
+"""How many of an entry's earlier versions, the latest ones, an adapter with a history keeps at least."""
+
+MAX_LIMIT: Final = 1_000_000_000
+"""The greatest `limit` and `offset`."""
+
+
+class Capability(StrEnum):
+    """What an adapter may do natively. Undeclared means refused with `Unsupported`, never emulated in silence."""
+
+    VECTOR = "vector search"
+    TEXT = "text search"
+    FILTER = "metadata filters"
+    """Evaluates `MemoryFilter.where` itself; without it, a read with `where` is refused."""
+    COMPARE_AND_SET = "compare and set"
+    """`touch`, `store_many(if_new=True)`, `delete_many` with a filter, and writes that expect a revision are atomic.
+
+    That is: between processes too.
+    """
+    TRANSACTIONS = "transactions"
+    """A batch is written whole or not at all, and a deletion takes row, text and vector together."""
+    EXPIRY = "native expiry"
+    """The backend itself removes expired entries some time after their instant."""
+    HISTORY = "history"
+    """Keeps what an entry was before each update."""
+    PERSISTENCE = "persistence"
+    """What was acknowledged is there after the process has ended."""
+
+
+class Order(StrEnum):
+    """How `list` sorts."""
+
+    INSERTION = "insertion"
+    """By `seq`, oldest first; pages with `after`."""
+    RELEVANCE = "relevance"
+    """By stored relevance, best first, then newest `created_at`, then id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchOptions:
+    """Whose, which and how many entries a search may return."""
+
+    scope: Scope
+    filter: MemoryFilter
+    limit: int
+    include_embeddings: bool = False
+
+    def __post_init__(self) -> None:
+        check_whole_number("limit", self.limit, 1, MAX_LIMIT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOptions:
+    """Whose, which and how many entries `list` returns, from where on and in which order."""
+
+    scope: Scope
+    filter: MemoryFilter
+    limit: int
+    offset: int = 0
+    after: int | None = None
+    """Only entries with a greater `seq`; only for `Order.INSERTION`. Stays right while rows are added."""
+    order: Order = Order.INSERTION
+    include_embeddings: bool = False
+
+    def __post_init__(self) -> None:
+        check_whole_number("limit", self.limit, 1, MAX_LIMIT)
+        check_whole_number("offset", self.offset, 0, MAX_LIMIT)
+        if self.after is not None:
+            check_whole_number("after", self.after, 0, 2**63 - 1)
+        if self.after is not None and self.order is not Order.INSERTION:
+            raise InvalidInput("after", "goes with insertion order only", "Page by offset in other orders.")
+
+
+@dataclass(slots=True)
+class SearchHit:
+    """One search result.
+
+    `similarity` is the cosine, in [-1, 1], for a vector search, and the lexical similarity of
+    `lamina.domain.lexical`, in [0, 1], for a text search; higher is closer in both.
+    `native` is False on hits of the engine's fallback scan.
+    """
+
+    entry: MemoryEntry
+    similarity: float
+    native: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """One change for `update_many`: nothing is changed if the revision differs from the expected one."""
+
+    id: str
+    changes: Mapping[str, Any]
+    expected_revision: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TermStatistics:
+    """How many live entries a scope has, and in how many of them each term stands."""
+
+    documents: int
+    frequencies: Mapping[str, int]
+
+
+def check_in_scope(scope: Scope, entry: MemoryEntry) -> None:
+    """Refuse an entry that lies outside the scope."""
+    if not scope.admits(entry):
+        raise ScopeError(f"The entry {entry.id!r} lies outside the scope of this call, so it was not written.")
+
+
+def check_updates(updates: Mapping[str, Any]) -> None:
+    """Refuse an update of nothing, and of a field that is not updatable."""
+    if not updates:
+        raise InvalidInput("updates", "is empty", "Name at least one field.")
+    for field in updates:
+        if field not in UPDATABLE:
+            raise InvalidInput("updates", f"{field!r} cannot be updated", f"Use: {', '.join(sorted(UPDATABLE))}.")
+
+
+def check_meta(key: str, value: str) -> None:
+    """Refuse what `save_meta` could not keep: a key that is no name, and a blank or unclean text."""
+    check_name("key", key)
+    if not isinstance(value, str):
+        raise InvalidType("value", f"must be text, not {type(value).__name__}", "Give a str.")
+    if is_blank(value) or not is_clean(value):
+        remedy = "Give text that is not blank and holds no NUL and no lone surrogate."
+        raise InvalidInput("value", "is no text that can be kept", remedy)
