@@ -27,3 +27,12 @@ def test_memories_have_lists_of_their_own():
     one.tags.append("a")
     one.metadata["a"] = 1
     assert (other.tags, other.metadata) == ([], {})
+
+
+def test_an_entry_shows_itself_in_one_line():
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    short = MemoryEntry("m1", "tea", created_at=at, updated_at=at)
+    assert repr(short) == "MemoryEntry(id='m1', owner='default', layer='longterm', content='tea')"
+    long = short.replace(content="x" * 1000, embedding=[0.5] * 384)
+    assert len(repr(long)) < 150
+    assert repr(long).endswith("x…')")

@@ -72,7 +72,10 @@ class Trust(StrEnum):
     """Seen in a tool result, a web page, a document or a foreign message."""
 
 
-@dataclass(slots=True)
+REPR_CHARS: Final = 60
+
+
+@dataclass(slots=True, repr=False)
 class MemoryEntry:
     """One memory, treated as a value: change a copy, made with `replace`.
 
@@ -112,6 +115,11 @@ class MemoryEntry:
     trust: Trust = Trust.TRUSTED
     derived_from: list[str] = field(default_factory=list)
     """Ids of the memories or messages that this one was made from."""
+
+    def __repr__(self) -> str:
+        """What tells it from others at a glance: a result list is printed more often than studied."""
+        content = self.content if len(self.content) <= REPR_CHARS else f"{self.content[: REPR_CHARS - 1]}…"
+        return f"MemoryEntry(id={self.id!r}, owner={self.owner!r}, layer={self.layer.value!r}, content={content!r})"
 
     @property
     def digest(self) -> str:
