@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 from lamina.errors import ConfigError
 from lamina.ports.embedder import Embedder
 from lamina.ports.language_model import LanguageModel
-from lamina.providers.resilience import CachingEmbedder, EmbeddingCache, resilient
+from lamina.providers.resilience import BorrowedEmbedder, CachingEmbedder, EmbeddingCache, resilient, unwrapped
 
 __all__ = [
     "adopted_embedder",
@@ -39,11 +39,26 @@ OLLAMA_URL: Final = "http://localhost:11434/v1"
 CACHE_BYTES: Final = 16 * 1024 * 1024
 
 
-def adopted_embedder(thing: object = None, **options: Any) -> Embedder:
-    """A caller's own object or function: see `lamina.providers.callables.as_embedder`."""
-    from lamina.providers.callables import as_embedder
+def adopted_embedder(thing: object = None, *, owned: bool = False, **options: Any) -> Embedder:
+    """Somebody's own object or function: see `lamina.providers.callables.as_embedder`.
 
-    return resilient(as_embedder(thing, **options))
+    An `Embedder` keeps its provider and model, and is checked as a function is: it raises only `ProviderError`s and
+    gives only good vectors. It is closed only if it is `owned`.
+
+    Raises:
+        ConfigError: a model is named that is not the embedder's own.
+    """
+    from lamina.providers.callables import as_embedder, guarded_embedder
+
+    embedder = as_embedder(thing, **options)
+    if embedder is not thing:
+        return resilient(embedder)
+    if options.get("model") not in {None, embedder.model}:
+        remedy = "Leave it out, or give a function in place of an embedder."
+        raise ConfigError("model", f"the embedder that is given says it is {embedder.model!r}", remedy)
+    if _checks_itself(embedder) and options.get("dimensions") is None:
+        return resilient(embedder if owned else BorrowedEmbedder(embedder))
+    return resilient(guarded_embedder(embedder, dimensions=options.get("dimensions"), owned=owned))
 
 
 def builtin_embedder(model: str | None = None, **options: Any) -> Embedder:
@@ -137,6 +152,11 @@ def pydantic_ai_language_model(model: str | None = None, **options: Any) -> Lang
     from lamina.providers.pydantic_ai import PydanticAILanguageModel
 
     return _made("pydantic-ai", PydanticAILanguageModel, model, options)
+
+
+def _checks_itself(embedder: Embedder) -> bool:
+    """Whether it is Lamina's own, below all wrappers; one of those may mean a zero vector, as the builtin one does."""
+    return type(unwrapped(embedder)).__module__.startswith("lamina.providers.")
 
 
 def _cached(embedder: Embedder) -> Embedder:

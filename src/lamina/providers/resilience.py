@@ -24,11 +24,13 @@ from lamina.providers.vectors import check_texts
 
 __all__ = [
     "BatchingEmbedder",
+    "BorrowedEmbedder",
     "CachingEmbedder",
     "CircuitBreakingEmbedder",
     "EmbeddingCache",
     "TimeLimitedEmbedder",
     "resilient",
+    "unwrapped",
 ]
 
 T = TypeVar("T")
@@ -64,6 +66,20 @@ class _Wrapper:
     async def close(self) -> None:
         """Close the wrapped embedder."""
         await self._embedder.close()
+
+
+class BorrowedEmbedder(_Wrapper):
+    """An embedder that belongs to somebody else, who also closes it."""
+
+    async def close(self) -> None:
+        """Leave the wrapped embedder open."""
+
+
+def unwrapped(embedder: Embedder) -> Embedder:
+    """The embedder below all wrappers of this module."""
+    while isinstance(embedder, _Wrapper):
+        embedder = embedder._embedder  # noqa: SLF001 - of this module
+    return embedder
 
 
 class EmbeddingCache:
