@@ -71,6 +71,24 @@ def test_the_key_comes_from_the_argument_or_for_openai_alone_from_the_environmen
 
 @pytest.mark.parametrize("load", [load_embedder, load_language_model])
 @pytest.mark.parametrize(
+    "elsewhere",
+    [
+        "http://localhost:8080/v1",
+        "https://api.openai.com.example/v1",
+        "http://api.openai.com/v1",
+        "https://api.openai.com:8443/v1",
+    ],
+)
+def test_the_environment_s_key_goes_to_openai_s_own_address_only(load, elsewhere: str, monkeypatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with pytest.raises(ConfigError, match=r"api_key: .* OPENAI_API_KEY is used for OpenAI's own address only"):
+        load("openai:m", base_url=elsewhere)
+    assert http_of(load("openai:m", base_url=elsewhere, api_key="sk-2"))._api_key == "sk-2"
+    assert http_of(load("openai:m", base_url=OPENAI_URL))._api_key == KEY
+
+
+@pytest.mark.parametrize("load", [load_embedder, load_language_model])
+@pytest.mark.parametrize(
     ("spec", "options", "field"),
     [
         ("nobody:m", {}, "'nobody' is unknown"),

@@ -29,6 +29,8 @@ def load(tmp_path):
             user_file=tmp_path / "home" / "config.toml",
         )
 
+    load.user_file = tmp_path / "home" / "config.toml"
+    load.project_file = tmp_path / "project" / "lamina.toml"
     return load
 
 
@@ -175,6 +177,7 @@ def test_a_key_below_a_plain_value_is_refused(load) -> None:
         load(environ={"LAMINA_MEMORY__TENANT": "x", "LAMINA_MEMORY__TENANT__Y": "x"})
 
 
+TRUST = {"LAMINA_TRUST_PROJECT": "1"}
 USER_KEY = '[memory.embedding]\nprovider = "openai"\napi_key = "sk-user"\n'
 
 
@@ -183,7 +186,7 @@ USER_KEY = '[memory.embedding]\nprovider = "openai"\napi_key = "sk-user"\n'
     ['[memory.embedding]\nbase_url = "https://elsewhere.example"\n', '[memory.embedding]\nprovider = "other"\n'],
 )
 def test_the_user_s_key_never_goes_to_an_address_or_provider_that_a_project_put_in(load, project) -> None:
-    loaded = load(user=USER_KEY, project=project)
+    loaded = load(user=USER_KEY, project=project, environ=TRUST)
     assert loaded.config.memory.embedding.api_key is None
     assert "memory.embedding.api_key" not in loaded.origins
 
@@ -191,6 +194,92 @@ def test_the_user_s_key_never_goes_to_an_address_or_provider_that_a_project_put_
 def test_the_user_s_key_stays_if_the_project_only_names_the_model(load) -> None:
     embedding = load(user=USER_KEY, project='[memory.embedding]\nmodel = "small"\n').config.memory.embedding
     assert (embedding.spec(), embedding.api_key.get_secret_value()) == ("openai:small", "sk-user")
+
+
+ELSEWHERE = {
+    "memory.embedding.base_url": '[memory.embedding]\nprovider = "http"\nmodel = "m"\nbaseURL = "ADDRESS"\n',
+    "model.base_url": '[model]\nprovider = "http"\nmodel = "m"\nbase_url = "ADDRESS"\n',
+    "memory.url": '[memory]\nprovider = "theirs"\nurl = "ADDRESS"\n',
+}
+
+
+@pytest.mark.parametrize("path", ELSEWHERE)
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://elsewhere.example/v1",
+        "http://localhost.elsewhere.example/v1",
+        "http://127.0.0.1.elsewhere.example/v1",
+        "http://127.0.0.1@elsewhere.example/v1",
+        "http://localhost:1@elsewhere.example/v1",
+        "http://localhost,elsewhere.example/v1",
+        "postgres://localhost/x?host=elsewhere.example",
+        "postgres:///x?host=elsewhere.example",
+        "http://[elsewhere",
+    ],
+)
+def test_an_address_beyond_this_machine_that_only_the_project_names_is_refused(load, tmp_path, path, address) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(project=ELSEWHERE[path].replace("ADDRESS", address))
+    assert caught.value.field == path
+    said = str(caught.value)
+    assert str(tmp_path / "project" / "lamina.toml") in said
+    assert str(tmp_path / "home" / "config.toml") in said
+    assert f"LAMINA_{path.upper().replace('.', '__')}" in said
+    assert "LAMINA_TRUST_PROJECT=1" in said
+
+
+def test_an_address_in_pyproject_needs_consent_as_well(load) -> None:
+    with pytest.raises(ConfigError, match=r"memory\.embedding\.base_url"):
+        load(pyproject='[tool.lamina.memory.embedding]\nprovider = "http"\nbase_url = "https://elsewhere.example"\n')
+
+
+@pytest.mark.parametrize("path", ELSEWHERE)
+def test_a_project_s_address_is_taken_if_the_user_names_the_same_or_trusts_the_project(load, path) -> None:
+    text = ELSEWHERE[path].replace("ADDRESS", "https://elsewhere.example/v1")
+    for consent in (
+        {"user": text.replace("baseURL", "base_url")},
+        {"environ": {f"LAMINA_{path.upper().replace('.', '__')}": "https://elsewhere.example/v1"}},
+        {"environ": TRUST},
+    ):
+        (load.user_file).unlink(missing_ok=True)
+        value = load(project=text, **consent).config
+        for name in path.split("."):
+            value = getattr(value, name)
+        assert value == "https://elsewhere.example/v1"
+
+
+def test_another_address_of_the_user_is_no_consent_and_a_flag_s_address_needs_none(load) -> None:
+    path = "memory.embedding.base_url"
+    project = ELSEWHERE[path].replace("ADDRESS", "https://elsewhere.example")
+    with pytest.raises(ConfigError, match=path):
+        load(user=ELSEWHERE[path].replace("ADDRESS", "https://mine.example"), project=project)
+    flags = {"memory": {"embedding": {"base_url": "https://flag.example"}}}
+    assert load(flags, project=project).config.memory.embedding.base_url == "https://flag.example"
+
+
+@pytest.mark.parametrize("address", ["http://localhost:11434/v1", "http://127.0.0.1/v1", "http://[::1]:8080/v1"])
+def test_an_address_of_this_machine_and_the_user_s_own_need_no_consent(load, address) -> None:
+    path = "memory.embedding.base_url"
+    local = load(project=ELSEWHERE[path].replace("ADDRESS", address)).config.memory.embedding
+    assert local.base_url == address
+    load.project_file.unlink()
+    mine = load(user=ELSEWHERE[path].replace("ADDRESS", "https://mine.example")).config.memory.embedding
+    assert mine.base_url == "https://mine.example"
+
+
+def test_a_trust_that_is_neither_yes_nor_no_is_refused(load) -> None:
+    project = ELSEWHERE["memory.url"].replace("ADDRESS", "https://elsewhere.example")
+    with pytest.raises(ConfigError, match="LAMINA_TRUST_PROJECT: must be 1 or 0"):
+        load(project=project, environ={"LAMINA_TRUST_PROJECT": "maybe"})
+    with pytest.raises(ConfigError, match=r"memory\.url"):
+        load(project=project, environ={"LAMINA_TRUST_PROJECT": "0"})
+
+
+def test_a_project_s_password_is_not_shown_when_its_address_is_refused(load) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(project=ELSEWHERE["memory.url"].replace("ADDRESS", "postgres://u:pa55word@elsewhere.example/x"))
+    assert "pa55word" not in str(caught.value)
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owners here")

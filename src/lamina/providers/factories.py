@@ -1,6 +1,7 @@
 """What the names in a configuration make; the entry points of Lamina's own providers lead here.
 
-No provider is ever chosen because a key happens to be set: OPENAI_API_KEY is read only for `openai`, by name.
+No provider is ever chosen because a key happens to be set: OPENAI_API_KEY is read only for `openai`, by
+name, and sent only to OpenAI's own address.
 Every embedder gets a cache; one that is reached over a network also gets time limits and a circuit breaker.
 """
 
@@ -69,7 +70,7 @@ def builtin_embedder(model: str | None = None, **options: Any) -> Embedder:
 
 
 def openai_embedder(model: str | None = None, **options: Any) -> Embedder:
-    """OpenAI's embeddings; the key is `api_key` or else OPENAI_API_KEY."""
+    """OpenAI's embeddings; the key is `api_key` or else, at OpenAI's own address, OPENAI_API_KEY."""
     from lamina.providers.openai_compatible import OpenAICompatibleEmbedder
 
     return resilient(_made("openai", OpenAICompatibleEmbedder, model, _with_openai_key(options)))
@@ -126,7 +127,7 @@ def pydantic_ai_embedder(model: str | None = None, **options: Any) -> Embedder:
 
 
 def openai_language_model(model: str | None = None, **options: Any) -> LanguageModel:
-    """OpenAI's chat completions; the key is `api_key` or else OPENAI_API_KEY."""
+    """OpenAI's chat completions; the key is `api_key` or else, at OpenAI's own address, OPENAI_API_KEY."""
     from lamina.providers.openai_compatible import OpenAICompatibleLanguageModel
 
     return _made("openai", OpenAICompatibleLanguageModel, model, _with_openai_key(options))
@@ -177,7 +178,16 @@ def _made(name: str, factory: Callable[..., T], model: str | None, options: dict
 
 
 def _with_openai_key(options: dict[str, Any]) -> dict[str, Any]:
-    key = options.get("api_key") or os.environ.get("OPENAI_API_KEY")
+    """The options with a key. The environment's is for OpenAI alone: whoever sets another address gives its key too."""
+    from lamina.providers.openai_compatible import OPENAI_URL
+
+    key = options.get("api_key")
+    if not key and options.get("base_url") not in {None, OPENAI_URL, f"{OPENAI_URL}/"}:
+        problem = "is missing beside base_url: OPENAI_API_KEY is used for OpenAI's own address only"
+        raise ConfigError(
+            "api_key", problem, "Give the key of that address, or name a server without one as http:MODEL."
+        )
+    key = key or os.environ.get("OPENAI_API_KEY")
     if not key:
         raise ConfigError("api_key", "is missing, and OPENAI_API_KEY is not set", "Give one of the two.")
     return {"provider": "openai", **options, "api_key": key}

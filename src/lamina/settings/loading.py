@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import BaseModel
 
 from lamina.errors import ConfigError
+from lamina.settings.consent import check_project_addresses, trusts_project
 from lamina.settings.merging import merge
 from lamina.settings.models import EmbeddingConfig, LaminaConfig, MemoryConfig, ModelConfig
 from lamina.settings.scoring import ScoringConfig
@@ -91,20 +92,26 @@ def load_config(
         user_file: the user's file; `user_config_file()` by default.
 
     Raises:
-        ConfigError: a file cannot be parsed, or a value or key is wrong; the message says where it stands.
+        ConfigError: a file cannot be parsed, a value or key is wrong, or the project's file names an address that
+            the user does not; the message says where it stands.
     """
+    environ = os.environ if environ is None else environ
     user_file = user_file or user_config_file()
     project_file = find_project_file((start or Path.cwd()).absolute())
     files = tuple(file for file in (user_file, project_file) if file is not None and file.is_file())
-    sources = [file_source(file) for file in files]
-    sources.append(environment_source(os.environ if environ is None else environ))
-    sources.append(Source("the command line", _flags(flags or {}, db), {}))
+    read = {file: _with_field_names(file_source(file)) for file in files}
+    flag_source = Source("the command line", _flags(flags or {}, db), {})
+    sources = [*read.values(), _with_field_names(environment_source(environ)), _with_field_names(flag_source)]
 
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for source in sources:
-        with_field_names = _attributed(source, lambda source=source: _field_names(LaminaConfig, source.values))
-        merge(values, with_field_names, source, origins)
+        merge(values, source.values, source, origins)
+    if project_file is not None and not trusts_project(environ):
+        user_values = read[user_file].values if user_file in read else {}
+        check_project_addresses(
+            values, origins, project=read[project_file], user_values=user_values, user_file=user_file
+        )
     try:
         config = LaminaConfig(**values)
     except ConfigError as error:
@@ -119,9 +126,9 @@ def _flags(flags: Mapping[str, Any], db: str | None) -> dict[str, Any]:
     return {**flags, "memory": {**flags.get("memory", {}), **place_of(db)}}
 
 
-def _attributed(source: Source, read: Any) -> Any:
+def _with_field_names(source: Source) -> Source:
     try:
-        return read()
+        return replace(source, values=_field_names(LaminaConfig, source.values))
     except ConfigError as error:
         origin = source.origin(error.field)
         raise ConfigError(error.field, f"{error.problem} (from {origin})", error.remedy) from error

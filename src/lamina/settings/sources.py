@@ -12,9 +12,19 @@ from typing import Any, Final
 from lamina.errors import ConfigError
 from lamina.settings.shorthand import SHORTHAND
 
-__all__ = ["ENVIRONMENT_PREFIX", "Source", "environment_source", "file_source", "find_project_file", "place_of"]
+__all__ = [
+    "ENVIRONMENT_PREFIX",
+    "TRUST_PROJECT",
+    "Source",
+    "environment_source",
+    "file_source",
+    "find_project_file",
+    "place_of",
+]
 
 ENVIRONMENT_PREFIX: Final = "LAMINA_"
+TRUST_PROJECT: Final = "LAMINA_TRUST_PROJECT"
+"""A variable that is no setting: see `lamina.settings.consent`."""
 _SHORT_NAMES: Final = {
     "LAMINA_DATA_DIR": ("data_dir",),
     "LAMINA_TENANT": ("memory", "tenant"),
@@ -57,7 +67,7 @@ def environment_source(environ: Mapping[str, str]) -> Source:
     # Short names first, so that a long one refines what a short one gave.
     for variable in sorted(environ, key=lambda name: (name not in _SHORT_NAMES and name != "LAMINA_DB", name)):
         text = environ[variable]
-        if not variable.startswith(ENVIRONMENT_PREFIX) or not text:
+        if not variable.startswith(ENVIRONMENT_PREFIX) or not text or variable == TRUST_PROJECT:
             continue
         label = f"the environment variable {variable}"
         if variable == "LAMINA_DB":
