@@ -300,3 +300,89 @@ def test_a_place_of_its_own_is_left_alone(load) -> None:
 def test_sqlite_by_name_alone_is_kept_in_the_data_folder(load, tmp_path) -> None:
     memory = load(environ={"LAMINA_DATA_DIR": str(tmp_path)}, project='[memory]\nprovider = "sqlite"\n').memory()
     assert memory.path == tmp_path / "lamina.db"
+
+
+MANY_DIGITS = "9" * 5000
+DEEP = "[" * 20_000
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "field"),
+    [
+        ("project", f"[memory]\ncontext_messages = {MANY_DIGITS}\n", "lamina.toml"),
+        ("project", f"memory = {DEEP}\n", "lamina.toml"),
+        ("user", f"memory = {DEEP}\n", "config.toml"),
+        ("pyproject", f"[tool.lamina]\nname = {MANY_DIGITS}\n", "pyproject.toml"),
+        ("pyproject", f"[tool.lamina]\nname = {DEEP}\n", "pyproject.toml"),
+        ("pyproject", "[tool]\nlamina = 5\n", "tool.lamina"),
+        ("pyproject", 'tool = "lamina"\n', "tool"),
+        ("pyproject", "[tool.lamina]\nmemory = [1]\n", "memory"),
+        ("project", "memory = 5\n", "memory"),
+        ("user", "memory = 5\n", "memory"),
+        ("project", 'memory = "x"\n', "memory"),
+        ("project", "[memory]\nscoring = 5\n", "memory.scoring"),
+        ("project", "[memory]\nembedding = [1]\n", "memory.embedding"),
+        ("project", "model = true\n", "model"),
+        ("project", '[memory]\npath = "a\\u0000b"\n', "memory.path"),
+        ("project", '[memory]\npath = "~a\\u0000b/c"\n', "memory.path"),
+        ("project", '[memory]\npath = "~nobody-of-this-name/c"\n', "memory.path"),
+        ("user", 'data_dir = "a\\u0000b"\n', "data_dir"),
+        ("project", "[memory]\nversion = true\n", "memory.version"),
+        ("project", "[memory]\nversion = 2.0\n", "memory.version"),
+        ("project", "[memory]\nversion = [1]\n", "memory.version"),
+        ("project", "[memory]\ncompaction = 5\n", "memory.compaction"),
+        ("project", "[memory]\nlayer_ttls = 5\n", "memory.layer_ttls"),
+        ("project", f"[memory]\ndefault_relevance = {'9' * 4000}\n", "memory.default_relevance"),
+    ],
+)
+def test_what_a_file_cannot_mean_is_refused_with_file_and_key(load, file, text, field) -> None:
+    stronger = {
+        "LAMINA_MEMORY__TENANT": "t",
+        "LAMINA_MEMORY__SCORING__PRESET": "news",
+        "LAMINA_MEMORY__EMBEDDING__MODEL": "m",
+        "LAMINA_MEMORY__COMPACTION__ENABLED": "true",
+        "LAMINA_MEMORY__LAYER_TTLS__SESSION": "5",
+        "LAMINA_MODEL__PROVIDER": "p",
+    }
+    for environ in ({}, stronger):
+        with pytest.raises(ConfigError) as caught:
+            load(**{file: text}, environ=environ)
+        assert caught.value.field.endswith(field)
+        assert {"project": "lamina.toml", "user": "config.toml"}.get(file, "pyproject.toml") in str(caught.value)
+
+
+def test_a_dependency_on_lamina_makes_no_settings_of_a_pyproject(load) -> None:
+    assert load(pyproject='[project]\ndependencies = ["lamina"]\n').project_file is None
+
+
+def test_variables_that_cannot_be_are_refused_by_name(load) -> None:
+    for variable, value in (
+        ("LAMINA_MEMORY__CONTEXT_MESSAGES", MANY_DIGITS),
+        ("LAMINA_MEMORY__WORKING_MEMORY_TTL", MANY_DIGITS),
+        ("LAMINA_DATA_DIR", "~nobody-of-this-name/x"),
+        ("LAMINA_DB", "~nobody-of-this-name/x"),
+        ("LAMINA_MEMORY__VERSION", "3"),
+    ):
+        with pytest.raises(ConfigError, match=variable):
+            load(environ={variable: value})
+
+
+def test_a_version_may_be_said_in_the_environment(load) -> None:
+    assert load(environ={"LAMINA_MEMORY__VERSION": "1"}).config.memory.version == 1
+
+
+@pytest.mark.parametrize(
+    "place", ['path = "x.db"\n', 'provider = "memory"\n', 'provider = "theirs"\nurl = "postgres://localhost/x"\n']
+)
+def test_a_data_folder_of_a_stronger_source_hides_the_place_of_a_weaker_one(load, tmp_path, place) -> None:
+    loaded = load(project=f"[memory]\n{place}", environ={"LAMINA_DATA_DIR": str(tmp_path / "d")})
+    memory = loaded.memory()
+    assert (memory.adapter_name(), memory.path, memory.url) == ("sqlite", tmp_path / "d" / "lamina.db", None)
+    assert not loaded.is_set("memory.path")
+
+
+def test_a_data_folder_hides_no_place_of_its_own_source_and_none_of_a_stronger_one(load, tmp_path) -> None:
+    both = {"LAMINA_DATA_DIR": str(tmp_path / "d"), "LAMINA_DB": str(tmp_path / "own.db")}
+    assert load(environ=both).memory().path == tmp_path / "own.db"
+    assert load(user='data_dir = "d"\n', project='[memory]\npath = "x.db"\n').memory().path.name == "x.db"
+    assert load(project='data_dir = "d"\n[memory]\npath = "x.db"\n').memory().path.name == "x.db"

@@ -9,6 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from lamina.errors import ConfigError
+
 if TYPE_CHECKING:
     from lamina.memory.engine import MemoryEngine
     from lamina.settings import LoadedConfig, MemoryConfig
@@ -36,7 +38,7 @@ class Session:
 
         flags: dict[str, Any] = {"memory": {} if self.tenant is None else {"tenant": self.tenant}}
         if self.data_dir is not None:
-            flags["data_dir"] = folder = self.data_dir.expanduser().absolute()
+            flags["data_dir"] = folder = _expanded(self.data_dir)
             flags["memory"] |= {"provider": "sqlite", "path": folder / DATABASE}
         return load_config(flags, db=self.db)
 
@@ -63,3 +65,10 @@ class Session:
             memory.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         async with await create_memory_engine(memory) as engine:
             yield engine
+
+
+def _expanded(folder: Path) -> Path:
+    try:
+        return folder.expanduser().absolute()
+    except RuntimeError as error:  # `~name` of nobody here
+        raise ConfigError("--data-dir", f"{str(folder)!r} names no folder: {error}", "Write it out.") from error

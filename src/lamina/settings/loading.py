@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from lamina.errors import ConfigError
 from lamina.settings.consent import check_project_addresses, trusts_project
-from lamina.settings.merging import merge
+from lamina.settings.merging import PLACE, merge
 from lamina.settings.models import EmbeddingConfig, LaminaConfig, MemoryConfig, ModelConfig
 from lamina.settings.scoring import ScoringConfig
 from lamina.settings.shorthand import SHORTHAND
@@ -25,8 +25,8 @@ from lamina.settings.sources import Source, environment_source, file_source, fin
 __all__ = ["LoadedConfig", "load_config", "user_config_file"]
 
 DEFAULT_ORIGIN: Final = "the default"
+COMMAND_LINE: Final = "the command line"
 _DATABASE: Final = "lamina.db"
-_PLACE: Final = ("provider", "adapter", "url", "path")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class LoadedConfig:
     def memory(self) -> MemoryConfig:
         """The memory block; if nothing says where memories are kept, then in `lamina.db` in the data folder."""
         memory = self.config.memory
-        if any(getattr(memory, name) is not None for name in ("provider", "adapter", "url", "path")):
+        if any(getattr(memory, name) is not None for name in PLACE):
             if memory.adapter_name() == "sqlite" and memory.path is None and memory.url is None:
                 return memory.model_copy(update={"path": self.data_dir() / _DATABASE})
             return memory
@@ -100,7 +100,7 @@ def load_config(
     project_file = find_project_file((start or Path.cwd()).absolute())
     files = tuple(file for file in (user_file, project_file) if file is not None and file.is_file())
     read = {file: _with_field_names(file_source(file)) for file in files}
-    flag_source = Source("the command line", _flags(flags or {}, db), {})
+    flag_source = Source(COMMAND_LINE, _flags(flags or {}, db), {})
     sources = [*read.values(), _with_field_names(environment_source(environ)), _with_field_names(flag_source)]
 
     values: dict[str, Any] = {}
@@ -123,7 +123,7 @@ def load_config(
 def _flags(flags: Mapping[str, Any], db: str | None) -> dict[str, Any]:
     if db is None:
         return dict(flags)
-    return {**flags, "memory": {**flags.get("memory", {}), **place_of(db)}}
+    return {**flags, "memory": {**flags.get("memory", {}), **place_of(db, COMMAND_LINE)}}
 
 
 def _with_field_names(source: Source) -> Source:
@@ -157,4 +157,7 @@ def _field_names(model: Any, values: Mapping[str, Any], path: str = "") -> dict[
             named[key] = SHORTHAND[key](value)
         elif below is not None and isinstance(value, Mapping):
             named[key] = _field_names(below, value, f"{path}{key}.")
+        elif below is not None and value is not None:
+            # Refused here: a table of a stronger source would take its place, and nobody would hear of it.
+            raise ConfigError(f"{path}{key}", f"must be a table, not {type(value).__name__}", "Correct the value.")
     return named
