@@ -84,7 +84,8 @@ async def export(
 ) -> None:
     """Export memories as NDJSON, one a line, everything about each.
 
-    Without --owner all owners of the tenant are exported. A file is written whole or not at all.
+    Without --owner all owners of the tenant are exported. A file is written whole or not at all; through a link, the
+    file that it leads to.
     """
     from lamina.cli import output
     from lamina.importers.ndjson import export_ndjson
@@ -141,13 +142,20 @@ def _stdin() -> Iterator[str]:
 
 @contextmanager
 def _target(file: str) -> Iterator[TextIO]:
-    """Stdout, or a new file that takes the old one's place only when all is written; only its owner may read it."""
+    """Stdout, or a new file that takes the old one's place only when all is written; only its owner may read it.
+
+    A link stays a link: what it leads to is replaced. What is no regular file, such as a pipe, is written to.
+    """
     if file == "-":
         yield sys.stdout
         return
+    path = _checked_target(file)
+    if path.exists() and not path.is_file():
+        with path.open("w", encoding="utf-8", newline="\n") as target:
+            yield target
+        return
     import tempfile
 
-    path = Path(file)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as target:
@@ -156,3 +164,16 @@ def _target(file: str) -> Iterator[TextIO]:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def _checked_target(file: str) -> Path:
+    """The file that is meant, past all links; refused before anything is read if it cannot be one."""
+    if not file:
+        raise typer.BadParameter("is empty: name a file, or - for stdout", param_hint="FILE")
+    given = Path(file)
+    if given.is_dir():
+        raise typer.BadParameter(f"{file} is a folder: name a file in it", param_hint="FILE")
+    path = given if given.exists() and not given.is_file() else Path(os.path.realpath(given))
+    if not path.parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {path.parent}: make it first", param_hint="FILE")
+    return path
