@@ -71,4 +71,6 @@ def _expanded(folder: Path) -> Path:
     try:
         return folder.expanduser().absolute()
     except RuntimeError as error:  # `~name` of nobody here
-        raise ConfigError("--data-dir", f"{str(folder)!r} names no folder: {error}", "Write it out.") from error
+        raise ConfigError(
+            "--data-dir", f"{str(folder)!r} names no folder: {str(error).rstrip('.')}", "Write it out."
+        ) from error

@@ -16,6 +16,7 @@ __all__ = ["read_age", "read_metadata", "read_text", "read_ttl", "read_where"]
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])")
 _LONGEST: Final = 1e10
+_DEEPEST: Final = 100
 
 
 def read_text(text: str | None, *, what: str) -> str:
@@ -84,12 +85,25 @@ def read_where(text: str | None) -> Mapping[str, Any] | None:
         return None
     try:
         where = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         where = None
-    if not isinstance(where, dict):
+    if not isinstance(where, dict) or _is_deeper(where, _DEEPEST):
         example = """such as '{"status": "open", "due": {"lte": 5}}'"""
         raise typer.BadParameter(f"give a JSON object, {example}", param_hint="--where")
     return where
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    """Whether it is nested beyond any use, without going down itself."""
+    layer = [value]
+    for _ in range(levels):
+        layer = [
+            below
+            for each in layer
+            if isinstance(each, dict | list)
+            for below in (each.values() if isinstance(each, dict) else each)
+        ]
+    return bool(layer)
 
 
 def _json_or_text(value: str) -> Any:

@@ -159,7 +159,9 @@ def _absolute(path: str, base: Path, field: str, label: str) -> Path:
     try:
         return base / Path(path).expanduser()
     except (RuntimeError, ValueError) as error:  # `~name` of nobody here; a NUL
-        raise ConfigError(field, f"{path!r} names no file (from {label}): {error}", "Write it out.") from error
+        raise ConfigError(
+            field, f"{path!r} names no file (from {label}): {str(error).rstrip('.')}", "Write it out."
+        ) from error
 
 
 def _set(values: dict[str, Any], path: tuple[str, ...], value: Any, label: str) -> None:
