@@ -215,6 +215,7 @@ def test_an_owner_of_the_settings_alone_is_no_condition_for_forgetting(lamina: L
         (("remember", "x", "--relevance", "2"), "relevance"),
         (("remember", "   "), "blank"),
         (("remember", "x", "--layer", "attic"), "longterm"),
+        (("remember", "x", "--layer", "longtrem"), "'global'. Did you mean 'longterm'?"),
         (("recall", " "), "blank"),
         (("recall", "x", "--where", "status=open"), "JSON object"),
         (("recall", "x", "--where", '{"a": {"near": 1}}'), "operator"),
@@ -251,3 +252,38 @@ def test_json_carries_all_scripts_as_they_are(lamina: Lamina) -> None:
     out = lamina("list", "--json").out
     assert "路線図は灯台の隣 🗼" in out
     assert json.loads(out)
+
+
+LONG = "Mira prefers the window seat on long journeys, and the aisle on short ones; " * 9
+ID = "mem_0123456789abcdef0123456789abcdef"
+
+
+@pytest.mark.parametrize("columns", ["48", "80", "120"])
+def test_an_id_stands_whole_in_its_line_whatever_the_width(lamina: Lamina, columns: str) -> None:
+    lamina("remember", LONG, "--id", ID)
+    for arguments in (("recall", "window seat"), ("list",)):
+        assert ID in lamina(*arguments, env={"COLUMNS": columns}).out
+
+
+def test_in_little_room_the_bars_go_first_and_the_score_and_the_memory_stay(lamina: Lamina) -> None:
+    lamina("remember", "Window seats are best", "--id", ID)
+    for columns, bars, components in (("120", True, True), ("80", False, True), ("40", False, False)):
+        shown = lamina("recall", "window seats", env={"COLUMNS": columns}).out
+        assert ("█" in shown, "rec" in shown) == (bars, components)
+        assert "score" in shown
+        assert "Window seats are best" in shown
+
+
+def test_a_list_shows_one_line_of_each_memory(lamina: Lamina) -> None:
+    lamina("remember", LONG + "\n" + LONG, "--id", ID)
+    shown = lamina("list", env={"COLUMNS": "80"}).out.splitlines()
+    assert len(shown) == 4
+    assert shown[1].rstrip().endswith("…")
+    assert "Mira prefers the window seat" in shown[1]
+
+
+def test_no_color_means_no_escape_sequence_at_all(process: Lamina) -> None:
+    process("remember", "Window seats are best")
+    shown = process("recall", "window", env={"NO_COLOR": "1", "FORCE_COLOR": "1"})
+    assert "Window" in shown.out
+    assert "\x1b" not in shown.out + shown.err

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import os
+import re
 import sys
 from typing import Final, TextIO
 
@@ -16,13 +18,15 @@ __all__ = ["main"]
 RUNTIME: Final = 1
 USAGE: Final = 2
 INTERRUPTED: Final = 130
+READER_GONE: Final = 141
+_NOT_ONE_OF: Final = re.compile(r"'([^']*)' is not one of ('.*')")
 
 # Typer brings its own copy of the library that raises these, and exports only the most special one.
 _UsageError: Final[type[Exception]] = typer.BadParameter.__mro__[1]
 
 
 def main() -> None:
-    """Run the command that the arguments name, and exit: 0 done, 1 failed, 2 called wrongly."""
+    """Run the command that the arguments name, and exit with the codes above."""
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         _speak_utf8(stream)
     sys.exit(_run())
@@ -42,7 +46,7 @@ def _run() -> int:
     except BrokenPipeError:
         # The reader has gone, as in `lamina list | head`. Nothing more can be said to it, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return RUNTIME
+        return READER_GONE
     except OSError as error:
         return _fail(error, f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}", RUNTIME)
     except UnicodeDecodeError as error:
@@ -63,6 +67,10 @@ def _fail(error: BaseException, sentence: str, code: int) -> int:
 
 def _usage_sentence(error: Exception) -> str:
     message = error.format_message() if hasattr(error, "format_message") else str(error)
+    message = message.replace("Value error, ", "")
+    if found := _NOT_ONE_OF.search(message):
+        close = difflib.get_close_matches(found[1], re.findall("'([^']*)'", found[2]), n=1)
+        message = message.rstrip(".") + (f". Did you mean {close[0]!r}?" if close else "")
     context = getattr(error, "ctx", None)
     command = "lamina" if context is None else context.command_path
     end = "" if message.endswith(("?", ".")) else "."
