@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +29,8 @@ def test_people_see_a_table_with_bars_and_what_was_degraded(lamina: Lamina) -> N
 
 
 def test_nothing_found_is_no_error(lamina: Lamina) -> None:
+    lamina("remember", "gone soon", "--id", "x")
+    lamina("forget", "x", "--yes")
     found = lamina("recall", "anything")
     assert (found.code, "Nothing found." in found.out) == (0, True)
     assert lamina("list").code == 0
@@ -171,7 +174,7 @@ def test_forgetting_by_filter_touches_only_what_meets_all_conditions(lamina: Lam
     lamina("remember", "a", "--id", "a", "-l", "session", "-t", "x")
     lamina("remember", "b", "--id", "b", "-l", "session")
     lamina("remember", "c", "--id", "c", "-t", "x")
-    assert lamina("forget", "-l", "session", "-t", "x", "--dry-run").out == "1 memories would be forgotten.\n"
+    assert lamina("forget", "-l", "session", "-t", "x", "--dry-run").out == "1 memory would be forgotten.\n"
     assert lamina("list", "--json").document["total"] == 3
     assert lamina("forget", "-l", "session", "-t", "x", "--yes").code == 0
     assert sorted(line["id"] for line in lamina("list", "--json", "--nl").lines) == ["b", "c"]
@@ -191,7 +194,7 @@ def test_without_a_terminal_nothing_is_forgotten_unasked(lamina: Lamina) -> None
 def test_at_a_terminal_it_asks(lamina: Lamina, answer: str, code: int, left: int) -> None:
     lamina("remember", "one", "--id", "one")
     run = lamina("forget", "one", stdin=answer, terminal=True)
-    assert (run.code, "Delete 1 memories" in run.err) == (code, True)
+    assert (run.code, "Delete 1 memory" in run.err) == (code, True)
     assert lamina("list", "--json").document["total"] == left
 
 
@@ -227,13 +230,17 @@ def test_an_owner_of_the_settings_alone_is_no_condition_for_forgetting(lamina: L
         (("recall", "x", "--min-score", "7"), "min_score"),
         (("recall", "x", "--limit", "0"), "limit"),
         (("recall", "x", "--mod", "text"), "--mode"),
-        (("forget", "--older-than", "yesterday", "--yes"), "older_than"),
+        (("forget", "--older-than", "yesterday", "--yes"), "90d"),
+        (("recall", "x", "--nl"), "needs --json"),
+        (("list", "--nl"), "needs --json"),
+        (("remember", "x", "--ttl", "0s"), "`never`"),
         (("remembr", "x"), "remember"),
     ],
 )
 def test_a_wrong_call_is_one_line_with_a_suggestion_and_exit_code_2(
     lamina: Lamina, arguments: tuple[str, ...], told: str
 ) -> None:
+    lamina("remember", "so that there is a database")
     run = lamina(*arguments)
     assert run.code == 2
     assert run.out == ""
@@ -243,6 +250,7 @@ def test_a_wrong_call_is_one_line_with_a_suggestion_and_exit_code_2(
 
 
 def test_a_memory_that_is_not_there_is_exit_code_1(lamina: Lamina) -> None:
+    lamina("remember", "so that there is a database")
     run = lamina("get", "mem_none", "--json")
     assert (run.code, run.out, run.err) == (1, "", "Error: No memory here has the id 'mem_none'.\n")
 
@@ -287,3 +295,33 @@ def test_no_color_means_no_escape_sequence_at_all(process: Lamina) -> None:
     shown = process("recall", "window", env={"NO_COLOR": "1", "FORCE_COLOR": "1"})
     assert "Window" in shown.out
     assert "\x1b" not in shown.out + shown.err
+
+
+READS = [
+    ("recall", "x"),
+    ("list",),
+    ("get", "x"),
+    ("forget", "x", "--yes"),
+    ("decay",),
+    ("reembed",),
+    ("export",),
+    ("stats",),
+]
+
+
+@pytest.mark.parametrize("arguments", READS, ids=" ".join)
+def test_what_only_reads_makes_no_database_and_says_that_there_is_none(
+    lamina: Lamina, folder: Path, arguments: tuple[str, ...]
+) -> None:
+    run = lamina(*arguments, "--db", "sub/mistyped.db")
+    assert (run.code, run.out) == (1, "")
+    assert f"there is none at {folder / 'sub' / 'mistyped.db'}" in run.err
+    assert list(folder.iterdir()) == []
+
+
+def test_a_database_that_is_named_is_made_but_not_its_folder(lamina: Lamina, folder: Path, tmp_path: Path) -> None:
+    assert lamina("remember", "x", "--db", "new.db").code == 0
+    run = lamina("remember", "x", "--db", "sub/new.db")
+    assert (run.code, f"there is no folder {folder / 'sub'}" in run.err) == (1, True)
+    assert [path.name for path in folder.iterdir()] == ["new.db"]
+    assert lamina("remember", "x", "--data-dir", str(tmp_path / "made" / "for" / "it")).code == 0

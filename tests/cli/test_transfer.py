@@ -37,6 +37,7 @@ def test_an_export_is_for_its_owner_s_eyes_only(lamina: Lamina, folder: Path) ->
 
 
 def test_an_export_that_fails_leaves_the_former_file(lamina: Lamina, folder: Path) -> None:
+    lamina("remember", "so that there is a database")
     (folder / "all.ndjson").write_text("the former one", encoding="utf-8")
     assert lamina("export", "all.ndjson", "-n", " ").code == 2
     assert (folder / "all.ndjson").read_text(encoding="utf-8") == "the former one"
@@ -105,7 +106,7 @@ def test_bytes_that_are_no_utf_8_are_a_bad_line_of_stdin(lamina: Lamina) -> None
 
 def test_lines_of_other_tools_are_taken(lamina: Lamina) -> None:
     line = json.dumps({"id": "m1", "memory": "likes tea", "user_id": "mira"})
-    assert lamina("import", "-", stdin=line).out == "1 memories imported, 0 were there already, 0 embedded.\n"
+    assert lamina("import", "-", stdin=line).out == "1 memory imported, 0 were there already, 0 embedded.\n"
     assert lamina("get", "m1", "--json").document["owner"] == "mira"
 
 

@@ -11,6 +11,7 @@ from typing import Final, TextIO
 import typer
 
 from lamina.cli.app import app
+from lamina.cli.values import UsageError
 from lamina.errors import InvalidInput, InvalidType, LaminaError
 
 __all__ = ["main"]
@@ -20,9 +21,6 @@ USAGE: Final = 2
 INTERRUPTED: Final = 130
 READER_GONE: Final = 141
 _NOT_ONE_OF: Final = re.compile(r"'([^']*)' is not one of ('.*')")
-
-# Typer brings its own copy of the library that raises these, and exports only the most special one.
-_UsageError: Final[type[Exception]] = typer.BadParameter.__mro__[1]
 
 
 def main() -> None:
@@ -34,8 +32,8 @@ def main() -> None:
 
 def _run() -> int:
     try:
-        return int(app(prog_name="lamina", standalone_mode=False) or 0)
-    except _UsageError as error:
+        return _invoke()
+    except UsageError as error:
         return _fail(error, _usage_sentence(error), USAGE)
     except (InvalidInput, InvalidType) as error:
         return _fail(error, str(error), USAGE)
@@ -44,15 +42,28 @@ def _run() -> int:
     except (typer.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader has gone, as in `lamina list | head`. Nothing more can be said to it, not even at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return READER_GONE
+        return _reader_gone()
     except OSError as error:
         return _fail(error, f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}", RUNTIME)
     except UnicodeDecodeError as error:
         return _fail(error, "the input is not UTF-8. Convert it first", RUNTIME)
     except Exception as error:  # noqa: BLE001 - the edge of the process: a defect of ours must not print a screenful
         return _fail(error, f"{type(error).__name__}: {error}. This is a defect; LAMINA_DEBUG=1 shows where", RUNTIME)
+
+
+def _invoke() -> int:
+    try:
+        return int(app(prog_name="lamina", standalone_mode=False) or 0)
+    except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):  # Typer's library makes an exit of it
+            raise ended.__context__ from None
+        raise
+
+
+def _reader_gone() -> int:
+    """As in `lamina list | head`: nothing more can be said to it, not even at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return READER_GONE
 
 
 def _fail(error: BaseException, sentence: str, code: int) -> int:

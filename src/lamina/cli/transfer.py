@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from lamina.cli.command import command
+from lamina.cli.interrupts import interruptible
 from lamina.cli.options import Layers
 from lamina.cli.session import Session
+from lamina.cli.values import counted
 
 if TYPE_CHECKING:
     from lamina.importers.ndjson import ImportReport
@@ -62,7 +64,7 @@ async def import_(
     from lamina.importers.ndjson import import_ndjson
 
     source = _stdin() if file in {None, "-"} else file
-    async with session.engine() as engine:
+    async with session.engine(creates=True) as engine:
         with output.progress_bar("Importing") as progress:
             report = await import_ndjson(
                 engine, source, replace=replace, skip_bad_lines=skip_bad_lines, progress=progress
@@ -108,7 +110,7 @@ async def export(
     if session.as_json:
         output.print_json({"exported": count, "file": file})
     else:
-        typer.echo(f"{count} memories exported to {file}.")
+        typer.echo(f"{counted(count)} exported to {file}.")
 
 
 async def _embed(engine: MemoryEngine) -> int:
@@ -124,7 +126,7 @@ async def _embed(engine: MemoryEngine) -> int:
 def _print_report(report: ImportReport, embedded: int) -> None:
     from lamina.cli.output import note
 
-    typer.echo(f"{report.written} memories imported, {report.skipped} were there already, {embedded} embedded.")
+    typer.echo(f"{counted(report.written)} imported, {report.skipped} were there already, {embedded} embedded.")
     if report.confirmed:
         typer.echo(f"{report.confirmed} said what is known under another id, which is fresh again.")
     if report.without_vector:
@@ -137,7 +139,13 @@ def _stdin() -> Iterator[str]:
     """Lines that only a line feed ends, with bytes that are no UTF-8 left for the importer to report."""
     if hasattr(sys.stdin, "reconfigure"):
         sys.stdin.reconfigure(errors="surrogateescape", newline="\n")
-    yield from sys.stdin
+    lines = iter(sys.stdin)
+    while True:
+        with interruptible():
+            line = next(lines, None)
+        if line is None:
+            return
+        yield line
 
 
 @contextmanager
