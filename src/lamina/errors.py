@@ -18,6 +18,11 @@
         ├── EmbeddingDimensionError           a vector has the wrong length
         └── EmbeddingFingerprintError         the store's vectors come from another model
 
+One more stands beside the code that alone raises it:
+
+    LaminaError
+    └── lamina.importers.ndjson.BadLines (ValueError)    lines of an import cannot be read
+
 Each keeps its facts as attributes and builds its sentence in `__str__`.
 """
 

@@ -41,13 +41,16 @@ def load_adapter(name: str) -> type[MemoryAdapter]:
 def load_embedder(spec: str, **options: Any) -> Embedder:
     """The embedder that `provider` or `provider:model` names, made with these options.
 
+    One that another package offers is guarded as a caller's own is: see `adopt_embedder`.
+
     Raises:
         ConfigError: no installed package offers the provider, or it does not know the model or an option.
         MissingExtra: its library is not installed.
     """
     provider, _, model = spec.partition(":")
     embedder: Embedder = _load("lamina.embedders", "embedding", provider)(model or None, **options)
-    return embedder
+    ours = type(embedder).__module__.startswith("lamina.")
+    return embedder if ours else adopt_embedder(embedder, owned=True)
 
 
 def load_language_model(spec: str, **options: Any) -> LanguageModel:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +29,8 @@ def test_people_see_a_table_with_bars_and_what_was_degraded(lamina: Lamina) -> N
 
 
 def test_nothing_found_is_no_error(lamina: Lamina) -> None:
+    lamina("remember", "gone soon", "--id", "x")
+    lamina("forget", "x", "--yes")
     found = lamina("recall", "anything")
     assert (found.code, "Nothing found." in found.out) == (0, True)
     assert lamina("list").code == 0
@@ -171,7 +174,7 @@ def test_forgetting_by_filter_touches_only_what_meets_all_conditions(lamina: Lam
     lamina("remember", "a", "--id", "a", "-l", "session", "-t", "x")
     lamina("remember", "b", "--id", "b", "-l", "session")
     lamina("remember", "c", "--id", "c", "-t", "x")
-    assert lamina("forget", "-l", "session", "-t", "x", "--dry-run").out == "1 memories would be forgotten.\n"
+    assert lamina("forget", "-l", "session", "-t", "x", "--dry-run").out == "1 memory would be forgotten.\n"
     assert lamina("list", "--json").document["total"] == 3
     assert lamina("forget", "-l", "session", "-t", "x", "--yes").code == 0
     assert sorted(line["id"] for line in lamina("list", "--json", "--nl").lines) == ["b", "c"]
@@ -191,7 +194,7 @@ def test_without_a_terminal_nothing_is_forgotten_unasked(lamina: Lamina) -> None
 def test_at_a_terminal_it_asks(lamina: Lamina, answer: str, code: int, left: int) -> None:
     lamina("remember", "one", "--id", "one")
     run = lamina("forget", "one", stdin=answer, terminal=True)
-    assert (run.code, "Delete 1 memories" in run.err) == (code, True)
+    assert (run.code, "Delete 1 memory" in run.err) == (code, True)
     assert lamina("list", "--json").document["total"] == left
 
 
@@ -215,19 +218,29 @@ def test_an_owner_of_the_settings_alone_is_no_condition_for_forgetting(lamina: L
         (("remember", "x", "--relevance", "2"), "relevance"),
         (("remember", "   "), "blank"),
         (("remember", "x", "--layer", "attic"), "longterm"),
+        (("remember", "x", "--layer", "longtrem"), "'global'. Did you mean 'longterm'?"),
         (("recall", " "), "blank"),
         (("recall", "x", "--where", "status=open"), "JSON object"),
         (("recall", "x", "--where", '{"a": {"near": 1}}'), "operator"),
+        (("recall", "x", "--where", "[" * 50_000), "JSON object"),
+        (("recall", "x", "--where", '{"a": ' + "9" * 5000 + "}"), "JSON object"),
+        (("recall", "x", "--where", '{"not": ' * 900 + '{"a": 1}' + "}" * 900), "JSON object"),
+        (("list", "--limit", "9" * 30), "limit"),
+        (("list", "--offset", "9" * 30), "offset"),
         (("recall", "x", "--min-score", "7"), "min_score"),
         (("recall", "x", "--limit", "0"), "limit"),
         (("recall", "x", "--mod", "text"), "--mode"),
-        (("forget", "--older-than", "yesterday", "--yes"), "older_than"),
+        (("forget", "--older-than", "yesterday", "--yes"), "90d"),
+        (("recall", "x", "--nl"), "needs --json"),
+        (("list", "--nl"), "needs --json"),
+        (("remember", "x", "--ttl", "0s"), "`never`"),
         (("remembr", "x"), "remember"),
     ],
 )
 def test_a_wrong_call_is_one_line_with_a_suggestion_and_exit_code_2(
     lamina: Lamina, arguments: tuple[str, ...], told: str
 ) -> None:
+    lamina("remember", "so that there is a database")
     run = lamina(*arguments)
     assert run.code == 2
     assert run.out == ""
@@ -237,6 +250,7 @@ def test_a_wrong_call_is_one_line_with_a_suggestion_and_exit_code_2(
 
 
 def test_a_memory_that_is_not_there_is_exit_code_1(lamina: Lamina) -> None:
+    lamina("remember", "so that there is a database")
     run = lamina("get", "mem_none", "--json")
     assert (run.code, run.out, run.err) == (1, "", "Error: No memory here has the id 'mem_none'.\n")
 
@@ -246,3 +260,68 @@ def test_json_carries_all_scripts_as_they_are(lamina: Lamina) -> None:
     out = lamina("list", "--json").out
     assert "路線図は灯台の隣 🗼" in out
     assert json.loads(out)
+
+
+LONG = "Mira prefers the window seat on long journeys, and the aisle on short ones; " * 9
+ID = "mem_0123456789abcdef0123456789abcdef"
+
+
+@pytest.mark.parametrize("columns", ["48", "80", "120"])
+def test_an_id_stands_whole_in_its_line_whatever_the_width(lamina: Lamina, columns: str) -> None:
+    lamina("remember", LONG, "--id", ID)
+    for arguments in (("recall", "window seat"), ("list",)):
+        assert ID in lamina(*arguments, env={"COLUMNS": columns}).out
+
+
+def test_in_little_room_the_bars_go_first_and_the_score_and_the_memory_stay(lamina: Lamina) -> None:
+    lamina("remember", "Window seats are best", "--id", ID)
+    for columns, bars, components in (("120", True, True), ("80", False, True), ("40", False, False)):
+        shown = lamina("recall", "window seats", env={"COLUMNS": columns}).out
+        assert ("█" in shown, "rec" in shown) == (bars, components)
+        assert "score" in shown
+        assert "Window seats are best" in shown
+
+
+def test_a_list_shows_one_line_of_each_memory(lamina: Lamina) -> None:
+    lamina("remember", LONG + "\n" + LONG, "--id", ID)
+    shown = lamina("list", env={"COLUMNS": "80"}).out.splitlines()
+    assert len(shown) == 4
+    assert shown[1].rstrip().endswith("…")
+    assert "Mira prefers the window seat" in shown[1]
+
+
+def test_no_color_means_no_escape_sequence_at_all(process: Lamina) -> None:
+    process("remember", "Window seats are best")
+    shown = process("recall", "window", env={"NO_COLOR": "1", "FORCE_COLOR": "1"})
+    assert "Window" in shown.out
+    assert "\x1b" not in shown.out + shown.err
+
+
+READS = [
+    ("recall", "x"),
+    ("list",),
+    ("get", "x"),
+    ("forget", "x", "--yes"),
+    ("decay",),
+    ("reembed",),
+    ("export",),
+    ("stats",),
+]
+
+
+@pytest.mark.parametrize("arguments", READS, ids=" ".join)
+def test_what_only_reads_makes_no_database_and_says_that_there_is_none(
+    lamina: Lamina, folder: Path, arguments: tuple[str, ...]
+) -> None:
+    run = lamina(*arguments, "--db", "sub/mistyped.db")
+    assert (run.code, run.out) == (1, "")
+    assert f"there is none at {folder / 'sub' / 'mistyped.db'}" in run.err
+    assert list(folder.iterdir()) == []
+
+
+def test_a_database_that_is_named_is_made_but_not_its_folder(lamina: Lamina, folder: Path, tmp_path: Path) -> None:
+    assert lamina("remember", "x", "--db", "new.db").code == 0
+    run = lamina("remember", "x", "--db", "sub/new.db")
+    assert (run.code, f"there is no folder {folder / 'sub'}" in run.err) == (1, True)
+    assert [path.name for path in folder.iterdir()] == ["new.db"]
+    assert lamina("remember", "x", "--data-dir", str(tmp_path / "made" / "for" / "it")).code == 0

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,6 +11,14 @@ from typing import Any
 import pytest
 
 Process = Callable[..., Any]
+
+
+def exit_code(command: subprocess.Popen[bytes]) -> int:
+    """What it ends with, within half a minute; it does not outlive the test."""
+    try:
+        return command.wait(30)
+    finally:
+        command.kill()
 
 
 def test_a_memory_outlives_the_process(process: Process) -> None:
@@ -35,6 +44,7 @@ def test_nothing_is_coloured_in_a_pipe_or_under_no_color(process: Process) -> No
 
 
 def test_a_failure_is_one_line_and_the_traceback_comes_only_when_asked_for(process: Process) -> None:
+    process("remember", "one")
     plain = process("get", "none")
     assert (plain.code, plain.out, plain.err) == (1, "", "Error: No memory here has the id 'none'.\n")
     debug = process("get", "none", env={"LAMINA_DEBUG": "1"})
@@ -60,7 +70,7 @@ def test_a_reader_that_goes_away_is_no_traceback(
         export.stdout.readline()
         export.stdout.close()
         assert export.stderr.read() == b""
-        assert export.wait(30) == 1
+        assert export.wait(30) == 141
 
 
 @pytest.mark.parametrize("flag", ["-h", "--help"])
@@ -111,8 +121,74 @@ def test_at_a_real_terminal_forgetting_asks(
     os.close(master)
     os.close(slave)
     assert forget.returncode == 130
-    assert b"Delete 1 memories" in err
+    assert b"Delete 1 memory" in err
     assert process("list", "--json").document["total"] == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="this system has no pseudo-terminals")
+def test_the_first_ctrl_c_ends_the_question(
+    executable: Path, environment: dict[str, str], folder: Path, process: Process
+) -> None:
+    import fcntl
+    import termios
+
+    process("remember", "one", "--id", "one")
+    master, slave = os.openpty()
+    with subprocess.Popen(
+        [executable, "forget", "one"],
+        cwd=folder,
+        env=environment,
+        stdin=slave,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - no threads here
+    ) as forget:
+        assert forget.stderr is not None
+        asked = b""
+        while not asked.endswith(b"[y/N]:"):
+            asked += os.read(forget.stderr.fileno(), 100)
+        os.write(master, b"\x03")  # as the key: the terminal makes the signal of it
+        assert exit_code(forget) == 130
+    os.close(master)
+    os.close(slave)
+    assert process("list", "--json").document["total"] == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="this system has no pseudo-terminals")
+@pytest.mark.parametrize("arguments", [("import", "-"), ("remember", "-"), ("recall", "-")])
+def test_the_first_ctrl_c_ends_the_wait_for_a_pipe(
+    executable: Path, environment: dict[str, str], folder: Path, process: Process, arguments: tuple[str, ...]
+) -> None:
+    process("remember", "one")
+    waiting = f"""
+import os, sys
+from lamina.cli import main
+class Told:
+    def __getattr__(self, name):
+        return getattr(sys.__stdin__, name)
+    def read(self):
+        announce()
+        return sys.__stdin__.read()
+    def __iter__(self):
+        return self
+    def __next__(self):
+        announce()
+        return next(sys.__stdin__)
+    def reconfigure(self, **options): pass
+def announce():
+    os.write(1, b"waiting")
+sys.stdin = Told()
+sys.argv = ["lamina", *{list(arguments)!r}]
+main()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", waiting], cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as command:
+        assert command.stdout is not None
+        assert os.read(command.stdout.fileno(), 7) == b"waiting"
+        command.send_signal(signal.SIGINT)
+        assert exit_code(command) == 130
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="this system has no pseudo-terminals")
@@ -130,7 +206,7 @@ def test_progress_is_shown_on_a_terminal_s_stderr(executable: Path, environment:
     os.close(slave)
     assert b"Importing" in os.read(master, 65536)
     os.close(master)
-    assert done.stdout == b"1 memories imported, 0 were there already, 0 embedded.\n"
+    assert done.stdout == b"1 memory imported, 0 were there already, 0 embedded.\n"
 
 
 def test_the_demo_runs(process: Process) -> None:

@@ -136,3 +136,16 @@ def test_an_evaluation_measures_recall_on_a_labelled_set(lamina: Lamina, folder:
     assert report["figures"][0]["recall"]["5"] == 1.0
     assert "recall@5" in lamina("eval", "locomo", "set", "--mode", "text").out
     assert lamina("eval", "locomo", "none").code == 2
+
+
+def test_config_show_tells_what_is_in_force_and_not_what_is_left_unsaid(lamina: Lamina, tmp_path: Path) -> None:
+    env = {"LAMINA_EMBEDDER": "", "LAMINA_MEMORY__WORKING_MEMORY_TTL": "never"}
+    shown = lamina("config", "show", "--json", env=env).document
+    told = {name: each["value"] for name, each in shown.items()}
+    assert told["memory.path"] == str(tmp_path / "data" / "lamina.db")
+    assert shown["memory.path"]["origin"] == "the environment variable LAMINA_DATA_DIR"
+    assert told["memory.embedding.provider"] == "builtin"
+    assert told["memory.working_storage"] == "adapter"
+    assert (told["memory.working_memory_ttl"], told["memory.layer_ttls.longterm"]) == ("never", "never")
+    assert told["memory.layer_ttls.session"] == 3600
+    assert "memory.scoring.recency_half_life" in lamina("config", "show", env={"COLUMNS": "80"}).out

@@ -37,10 +37,46 @@ def test_an_export_is_for_its_owner_s_eyes_only(lamina: Lamina, folder: Path) ->
 
 
 def test_an_export_that_fails_leaves_the_former_file(lamina: Lamina, folder: Path) -> None:
+    lamina("remember", "so that there is a database")
     (folder / "all.ndjson").write_text("the former one", encoding="utf-8")
     assert lamina("export", "all.ndjson", "-n", " ").code == 2
     assert (folder / "all.ndjson").read_text(encoding="utf-8") == "the former one"
     assert [path.name for path in folder.iterdir()] == ["all.ndjson"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")
+def test_an_export_through_a_link_replaces_what_it_leads_to_and_leaves_the_link(lamina: Lamina, folder: Path) -> None:
+    lamina("remember", "x", "--id", "x")
+    (folder / "backup").mkdir()
+    (folder / "link").symlink_to("backup/all.ndjson")
+    for _ in range(2):  # the first time it leads nowhere yet
+        assert lamina("export", "link").code == 0
+        assert (folder / "link").readlink() == Path("backup/all.ndjson")
+        assert '"id":"x"' in (folder / "backup" / "all.ndjson").read_text(encoding="utf-8")
+    assert [path.name for path in (folder / "backup").iterdir()] == ["all.ndjson"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_an_export_to_what_is_no_regular_file_is_written_to_it(lamina: Lamina, folder: Path) -> None:
+    lamina("remember", "x", "--id", "x")
+    os.mkfifo(folder / "pipe")
+    reader = os.open(folder / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert lamina("export", "pipe").code == 0
+        assert b'"id":"x"' in os.read(reader, 65536)
+    finally:
+        os.close(reader)
+    assert (folder / "pipe").is_fifo()
+
+
+@pytest.mark.parametrize(
+    ("file", "told"), [("", "name a file"), (".", "is a folder"), ("nowhere/all.ndjson", "there is no folder")]
+)
+def test_an_export_to_what_can_be_no_file_is_a_wrong_call(lamina: Lamina, folder: Path, file: str, told: str) -> None:
+    run = lamina("export", file)
+    assert (run.code, run.out) == (2, "")
+    assert told in run.err
+    assert list(folder.iterdir()) == []
 
 
 def test_export_keeps_to_the_scope(lamina: Lamina) -> None:
@@ -70,7 +106,7 @@ def test_bytes_that_are_no_utf_8_are_a_bad_line_of_stdin(lamina: Lamina) -> None
 
 def test_lines_of_other_tools_are_taken(lamina: Lamina) -> None:
     line = json.dumps({"id": "m1", "memory": "likes tea", "user_id": "mira"})
-    assert lamina("import", "-", stdin=line).out == "1 memories imported, 0 were there already, 0 embedded.\n"
+    assert lamina("import", "-", stdin=line).out == "1 memory imported, 0 were there already, 0 embedded.\n"
     assert lamina("get", "m1", "--json").document["owner"] == "mira"
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 from collections.abc import AsyncIterator
@@ -12,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lamina.domain.memory import Layer, MemoryEntry, Trust
-from lamina.errors import InvalidInput
+from lamina.errors import InvalidInput, InvalidType
 from lamina.importers.lines import ExactMemory, read_line, write_line
 from lamina.importers.ndjson import BadLines, export_ndjson, import_ndjson
 from lamina.memory.engine import MemoryEngine
@@ -317,3 +318,49 @@ def test_every_memory_survives_its_line(
     assert (read.fingerprint, list(read.entry.embedding)) == (fingerprint, vector)
     assert read.entry.replace(embedding=vector) == entry
     assert write_line(read.entry, fingerprint) == line
+
+
+HOSTILE = [
+    *("null true 0 -1 1e999 {} [] [[]] [null] [1]".split()),
+    "9" * 4200,
+    "9" * 5000,
+    '"\\ud800"',
+    '"\\u0000"',
+    '"0001-01-01T00:00:00+14:00"',
+    '"9999-12-31T23:59:59-14:00"',
+    '{"a": NaN}',
+    "[" * 300 + "]" * 300,
+    "[" * 950 + "]" * 950,
+    '{"a":' * 900 + "1" + "}" * 900,
+    "[" * 100_000,
+]
+FIELDS = [*json.loads(write_line(FULL)), "embedding", "memory", "text", "user_id", "another"]
+
+
+@pytest.mark.parametrize("base", [json.loads(write_line(FULL)), {"content": "c"}, {"text": "t"}])
+@pytest.mark.parametrize("field", FIELDS)
+def test_no_value_of_any_field_is_more_than_a_bad_line(base: dict[str, Any], field: str) -> None:
+    for value in HOSTILE:
+        parts = {name: json.dumps(each) for name, each in base.items()} | {field: value}
+        line = "{" + ",".join(f'"{name}":{each}' for name, each in parts.items()) + "}"
+        with contextlib.suppress(InvalidInput, InvalidType):
+            read_line(line)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("access_count", "9" * 5000),
+        ("created_at", '"0001-01-01T00:00:00+14:00"'),
+        ("updated_at", '"9999-12-31T23:59:59-14:00"'),
+        ("metadata", '{"a":' * 900 + "1" + "}" * 900),
+        ("source", "[1]"),
+    ],
+)
+async def test_a_hostile_line_is_told_by_its_number_and_skipped(target: MemoryEngine, field: str, value: str) -> None:
+    base = {"content": "x"} if field == "source" else json.loads(write_line(FULL))
+    parts = {name: json.dumps(each) for name, each in base.items()}
+    hostile = "{" + ",".join(f'"{name}":{each}' for name, each in (parts | {field: value}).items()) + "}"
+    lines = ['{"content": "before"}', hostile, '{"content": "after"}']
+    report = await import_ndjson(target, iter(lines), skip_bad_lines=True)
+    assert (report.written, [line.number for line in report.bad]) == (2, [2])

@@ -2,15 +2,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from importlib.metadata import entry_points
+from typing import Any
 
 import pytest
 
-from lamina.errors import ConfigError
+from lamina.errors import ConfigError, EmbeddingDimensionError, InvalidInput, ProviderError, ProviderUnavailable
 from lamina.providers.builtin import BuiltinEmbedder
 from lamina.providers.openai_compatible import OPENAI_URL
 from lamina.providers.resilience import BatchingEmbedder, CachingEmbedder, CircuitBreakingEmbedder
-from lamina.registry import load_embedder, load_language_model
+from lamina.registry import adopt_embedder, load_embedder, load_language_model
 
 KEY = "sk-made-up-0123456789"
 
@@ -68,6 +71,24 @@ def test_the_key_comes_from_the_argument_or_for_openai_alone_from_the_environmen
 
 @pytest.mark.parametrize("load", [load_embedder, load_language_model])
 @pytest.mark.parametrize(
+    "elsewhere",
+    [
+        "http://localhost:8080/v1",
+        "https://api.openai.com.example/v1",
+        "http://api.openai.com/v1",
+        "https://api.openai.com:8443/v1",
+    ],
+)
+def test_the_environment_s_key_goes_to_openai_s_own_address_only(load, elsewhere: str, monkeypatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with pytest.raises(ConfigError, match=r"api_key: .* OPENAI_API_KEY is used for OpenAI's own address only"):
+        load("openai:m", base_url=elsewhere)
+    assert http_of(load("openai:m", base_url=elsewhere, api_key="sk-2"))._api_key == "sk-2"
+    assert http_of(load("openai:m", base_url=OPENAI_URL))._api_key == KEY
+
+
+@pytest.mark.parametrize("load", [load_embedder, load_language_model])
+@pytest.mark.parametrize(
     ("spec", "options", "field"),
     [
         ("nobody:m", {}, "'nobody' is unknown"),
@@ -101,3 +122,122 @@ print(sorted(heavy & set(sys.modules)))
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (result.stdout.strip(), result.stderr) == ("[]", "")
+
+
+# Objects that are embedders already -------------------------------------------------------
+
+
+class Theirs:
+    """Satisfies the port; answers what it is told to, or raises it."""
+
+    provider = "theirs"
+    model = "m-1"
+
+    def __init__(self, answer: object = None) -> None:
+        self.answer = answer
+        self.closed = 0
+
+    async def embed_documents(self, texts: Sequence[str]) -> Any:
+        return self._answer([[float(len(text)), 1.0] for text in texts])
+
+    async def embed_query(self, text: str) -> Any:
+        return self._answer([float(len(text)), 1.0])
+
+    async def close(self) -> None:
+        self.closed += 1
+
+    def _answer(self, good: object) -> Any:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return good if self.answer is None else self.answer
+
+
+class Raising:
+    """An answer that cannot be read."""
+
+    def __iter__(self) -> Iterator[Any]:
+        raise RuntimeError("not on this device")
+
+
+async def test_an_embedder_object_keeps_its_fingerprint_and_is_not_closed() -> None:
+    theirs = Theirs()
+    adopted = adopt_embedder(theirs)
+    assert (adopted.provider, adopted.model) == ("theirs", "m-1")
+    assert list(await adopted.embed_query("four")) == [4.0, 1.0]
+    await adopted.close()
+    assert theirs.closed == 0
+
+
+@pytest.mark.parametrize(
+    ("failure", "kind"),
+    [
+        (RuntimeError("x"), ProviderError),
+        (KeyError("x"), ProviderError),
+        (InvalidInput("text", "is odd", "Mend it."), ProviderError),
+        (ConnectionResetError("x"), ProviderUnavailable),
+        (TimeoutError("x"), ProviderUnavailable),
+    ],
+)
+async def test_whatever_an_embedder_object_raises_is_a_provider_error_with_its_cause(failure, kind) -> None:
+    adopted = adopt_embedder(Theirs(failure))
+    for call in (adopted.embed_documents(["a"]), adopted.embed_query("a")):
+        with pytest.raises(ProviderError) as caught:
+            await call
+        assert type(caught.value) is kind
+        assert caught.value.__cause__ is failure
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["text", 7, {}, [], [[1.0, 2.0]], [[1.0], [1.0, 2.0]], [[1.0, float("nan")]] * 2, [[0.0, 0.0]] * 2, [None, None]],
+)
+async def test_an_embedder_object_s_wrong_vectors_of_documents_are_refused(answer) -> None:
+    with pytest.raises(ProviderError):
+        await adopt_embedder(Theirs(answer)).embed_documents(["a", "b"])
+
+
+@pytest.mark.parametrize("answer", ["text", 7, [], [float("inf")], [0.0, 0.0], [[1.0], [2.0]], Raising()])
+async def test_an_embedder_object_s_wrong_vector_of_a_query_is_refused(answer) -> None:
+    with pytest.raises(ProviderError):
+        await adopt_embedder(Theirs(answer)).embed_query("a")
+
+
+async def test_an_embedder_object_that_is_wrapped_is_checked_as_well() -> None:
+    with pytest.raises(ProviderError):
+        await adopt_embedder(CachingEmbedder(Theirs(RuntimeError("x")))).embed_query("a")
+
+
+async def test_an_embedder_object_must_be_of_the_dimensions_and_the_model_that_are_asked_for() -> None:
+    with pytest.raises(EmbeddingDimensionError):
+        await adopt_embedder(Theirs(), dimensions=3).embed_query("a")
+    with pytest.raises(ConfigError, match="model: the embedder that is given says it is 'm-1'"):
+        adopt_embedder(Theirs(), model="m-2")
+
+
+async def test_lamina_s_own_embedder_given_as_an_object_may_mean_a_zero_vector() -> None:
+    adopted = adopt_embedder(load_embedder("builtin"))
+    [known, unknown] = await adopted.embed_documents(["a cat", "\N{UNICORN FACE}"])
+    assert any(known)
+    assert not any(unknown)
+
+
+@dataclass
+class Point:
+    """An entry point of a package that is not installed here."""
+
+    name: str
+    made: object
+
+    def load(self) -> Any:
+        return lambda model: self.made
+
+
+async def test_an_embedder_of_another_package_is_guarded_and_closed(monkeypatch) -> None:
+    theirs = Theirs(RuntimeError("x"))
+    points = [*entry_points(group="lamina.embedders"), Point("theirs", theirs)]
+    monkeypatch.setattr("lamina.registry.entry_points", lambda group: points)
+    loaded = load_embedder("theirs")
+    with pytest.raises(ProviderError, match="theirs failed"):
+        await loaded.embed_query("a")
+    await loaded.close()
+    assert theirs.closed == 1

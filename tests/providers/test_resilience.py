@@ -6,6 +6,7 @@ import threading
 from array import array
 from collections.abc import Sequence
 
+import anyio
 import pytest
 
 from lamina.domain.memory import Vector
@@ -335,7 +336,28 @@ async def test_queries_have_a_shorter_time_limit_than_documents() -> None:
     with pytest.raises(ProviderUnavailable, match=r"0\.01 s"):
         await resilient(Never(), query_seconds=0.01).embed_query("a")
     with pytest.raises(ProviderUnavailable, match=r"0\.02 s"):
-        await resilient(Never(), seconds=0.02).embed_documents(["a"])
+        await resilient(Never(), seconds=0.02, seconds_per_text=0).embed_documents(["a"])
+
+
+async def test_the_time_limit_of_documents_grows_with_the_texts_of_the_batch() -> None:
+    embedder = TimeLimitedEmbedder(Never(), seconds=0.01, seconds_per_text=0.005)
+    for texts, limit in ((["a"], r"0\.015 s"), (["a", "b", "c", "d"], r"0\.03 s")):
+        with pytest.raises(ProviderUnavailable, match=limit):
+            await embedder.embed_documents(texts)
+
+
+async def test_by_default_one_text_has_little_longer_than_a_query_and_a_full_batch_a_minute_and_a_half() -> None:
+    limits = []
+
+    class Watched(Recording):
+        async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
+            limits.append(anyio.current_effective_deadline() - anyio.current_time())
+            return await super().embed_documents(texts)
+
+    embedder = resilient(Watched())
+    await embedder.embed_documents(["one"])
+    await embedder.embed_documents([str(number) for number in range(256)])
+    assert [round(limit) for limit in limits] == [5, 95]
 
 
 # Common -----------------------------------------------------------------------------------
@@ -357,6 +379,7 @@ async def test_wrappers_show_the_fingerprint_of_what_they_wrap_and_close_it() ->
         lambda: BatchingEmbedder(Recording(), max_items=0),
         lambda: BatchingEmbedder(Recording(), max_tokens=0),
         lambda: TimeLimitedEmbedder(Recording(), seconds=0),
+        lambda: TimeLimitedEmbedder(Recording(), seconds_per_text=-1),
         lambda: CircuitBreakingEmbedder(Recording(), failures=0),
         lambda: CircuitBreakingEmbedder(Recording(), cool_down=-1),
     ],

@@ -29,6 +29,8 @@ def load(tmp_path):
             user_file=tmp_path / "home" / "config.toml",
         )
 
+    load.user_file = tmp_path / "home" / "config.toml"
+    load.project_file = tmp_path / "project" / "lamina.toml"
     return load
 
 
@@ -175,6 +177,7 @@ def test_a_key_below_a_plain_value_is_refused(load) -> None:
         load(environ={"LAMINA_MEMORY__TENANT": "x", "LAMINA_MEMORY__TENANT__Y": "x"})
 
 
+TRUST = {"LAMINA_TRUST_PROJECT": "1"}
 USER_KEY = '[memory.embedding]\nprovider = "openai"\napi_key = "sk-user"\n'
 
 
@@ -183,7 +186,7 @@ USER_KEY = '[memory.embedding]\nprovider = "openai"\napi_key = "sk-user"\n'
     ['[memory.embedding]\nbase_url = "https://elsewhere.example"\n', '[memory.embedding]\nprovider = "other"\n'],
 )
 def test_the_user_s_key_never_goes_to_an_address_or_provider_that_a_project_put_in(load, project) -> None:
-    loaded = load(user=USER_KEY, project=project)
+    loaded = load(user=USER_KEY, project=project, environ=TRUST)
     assert loaded.config.memory.embedding.api_key is None
     assert "memory.embedding.api_key" not in loaded.origins
 
@@ -191,6 +194,92 @@ def test_the_user_s_key_never_goes_to_an_address_or_provider_that_a_project_put_
 def test_the_user_s_key_stays_if_the_project_only_names_the_model(load) -> None:
     embedding = load(user=USER_KEY, project='[memory.embedding]\nmodel = "small"\n').config.memory.embedding
     assert (embedding.spec(), embedding.api_key.get_secret_value()) == ("openai:small", "sk-user")
+
+
+ELSEWHERE = {
+    "memory.embedding.base_url": '[memory.embedding]\nprovider = "http"\nmodel = "m"\nbaseURL = "ADDRESS"\n',
+    "model.base_url": '[model]\nprovider = "http"\nmodel = "m"\nbase_url = "ADDRESS"\n',
+    "memory.url": '[memory]\nprovider = "theirs"\nurl = "ADDRESS"\n',
+}
+
+
+@pytest.mark.parametrize("path", ELSEWHERE)
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://elsewhere.example/v1",
+        "http://localhost.elsewhere.example/v1",
+        "http://127.0.0.1.elsewhere.example/v1",
+        "http://127.0.0.1@elsewhere.example/v1",
+        "http://localhost:1@elsewhere.example/v1",
+        "http://localhost,elsewhere.example/v1",
+        "postgres://localhost/x?host=elsewhere.example",
+        "postgres:///x?host=elsewhere.example",
+        "http://[elsewhere",
+    ],
+)
+def test_an_address_beyond_this_machine_that_only_the_project_names_is_refused(load, tmp_path, path, address) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(project=ELSEWHERE[path].replace("ADDRESS", address))
+    assert caught.value.field == path
+    said = str(caught.value)
+    assert str(tmp_path / "project" / "lamina.toml") in said
+    assert str(tmp_path / "home" / "config.toml") in said
+    assert f"LAMINA_{path.upper().replace('.', '__')}" in said
+    assert "LAMINA_TRUST_PROJECT=1" in said
+
+
+def test_an_address_in_pyproject_needs_consent_as_well(load) -> None:
+    with pytest.raises(ConfigError, match=r"memory\.embedding\.base_url"):
+        load(pyproject='[tool.lamina.memory.embedding]\nprovider = "http"\nbase_url = "https://elsewhere.example"\n')
+
+
+@pytest.mark.parametrize("path", ELSEWHERE)
+def test_a_project_s_address_is_taken_if_the_user_names_the_same_or_trusts_the_project(load, path) -> None:
+    text = ELSEWHERE[path].replace("ADDRESS", "https://elsewhere.example/v1")
+    for consent in (
+        {"user": text.replace("baseURL", "base_url")},
+        {"environ": {f"LAMINA_{path.upper().replace('.', '__')}": "https://elsewhere.example/v1"}},
+        {"environ": TRUST},
+    ):
+        (load.user_file).unlink(missing_ok=True)
+        value = load(project=text, **consent).config
+        for name in path.split("."):
+            value = getattr(value, name)
+        assert value == "https://elsewhere.example/v1"
+
+
+def test_another_address_of_the_user_is_no_consent_and_a_flag_s_address_needs_none(load) -> None:
+    path = "memory.embedding.base_url"
+    project = ELSEWHERE[path].replace("ADDRESS", "https://elsewhere.example")
+    with pytest.raises(ConfigError, match=path):
+        load(user=ELSEWHERE[path].replace("ADDRESS", "https://mine.example"), project=project)
+    flags = {"memory": {"embedding": {"base_url": "https://flag.example"}}}
+    assert load(flags, project=project).config.memory.embedding.base_url == "https://flag.example"
+
+
+@pytest.mark.parametrize("address", ["http://localhost:11434/v1", "http://127.0.0.1/v1", "http://[::1]:8080/v1"])
+def test_an_address_of_this_machine_and_the_user_s_own_need_no_consent(load, address) -> None:
+    path = "memory.embedding.base_url"
+    local = load(project=ELSEWHERE[path].replace("ADDRESS", address)).config.memory.embedding
+    assert local.base_url == address
+    load.project_file.unlink()
+    mine = load(user=ELSEWHERE[path].replace("ADDRESS", "https://mine.example")).config.memory.embedding
+    assert mine.base_url == "https://mine.example"
+
+
+def test_a_trust_that_is_neither_yes_nor_no_is_refused(load) -> None:
+    project = ELSEWHERE["memory.url"].replace("ADDRESS", "https://elsewhere.example")
+    with pytest.raises(ConfigError, match="LAMINA_TRUST_PROJECT: must be 1 or 0"):
+        load(project=project, environ={"LAMINA_TRUST_PROJECT": "maybe"})
+    with pytest.raises(ConfigError, match=r"memory\.url"):
+        load(project=project, environ={"LAMINA_TRUST_PROJECT": "0"})
+
+
+def test_a_project_s_password_is_not_shown_when_its_address_is_refused(load) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(project=ELSEWHERE["memory.url"].replace("ADDRESS", "postgres://u:pa55word@elsewhere.example/x"))
+    assert "pa55word" not in str(caught.value)
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owners here")
@@ -211,3 +300,89 @@ def test_a_place_of_its_own_is_left_alone(load) -> None:
 def test_sqlite_by_name_alone_is_kept_in_the_data_folder(load, tmp_path) -> None:
     memory = load(environ={"LAMINA_DATA_DIR": str(tmp_path)}, project='[memory]\nprovider = "sqlite"\n').memory()
     assert memory.path == tmp_path / "lamina.db"
+
+
+MANY_DIGITS = "9" * 5000
+DEEP = "[" * 20_000
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "field"),
+    [
+        ("project", f"[memory]\ncontext_messages = {MANY_DIGITS}\n", "lamina.toml"),
+        ("project", f"memory = {DEEP}\n", "lamina.toml"),
+        ("user", f"memory = {DEEP}\n", "config.toml"),
+        ("pyproject", f"[tool.lamina]\nname = {MANY_DIGITS}\n", "pyproject.toml"),
+        ("pyproject", f"[tool.lamina]\nname = {DEEP}\n", "pyproject.toml"),
+        ("pyproject", "[tool]\nlamina = 5\n", "tool.lamina"),
+        ("pyproject", 'tool = "lamina"\n', "tool"),
+        ("pyproject", "[tool.lamina]\nmemory = [1]\n", "memory"),
+        ("project", "memory = 5\n", "memory"),
+        ("user", "memory = 5\n", "memory"),
+        ("project", 'memory = "x"\n', "memory"),
+        ("project", "[memory]\nscoring = 5\n", "memory.scoring"),
+        ("project", "[memory]\nembedding = [1]\n", "memory.embedding"),
+        ("project", "model = true\n", "model"),
+        ("project", '[memory]\npath = "a\\u0000b"\n', "memory.path"),
+        ("project", '[memory]\npath = "~a\\u0000b/c"\n', "memory.path"),
+        ("project", '[memory]\npath = "~nobody-of-this-name/c"\n', "memory.path"),
+        ("user", 'data_dir = "a\\u0000b"\n', "data_dir"),
+        ("project", "[memory]\nversion = true\n", "memory.version"),
+        ("project", "[memory]\nversion = 2.0\n", "memory.version"),
+        ("project", "[memory]\nversion = [1]\n", "memory.version"),
+        ("project", "[memory]\ncompaction = 5\n", "memory.compaction"),
+        ("project", "[memory]\nlayer_ttls = 5\n", "memory.layer_ttls"),
+        ("project", f"[memory]\ndefault_relevance = {'9' * 4000}\n", "memory.default_relevance"),
+    ],
+)
+def test_what_a_file_cannot_mean_is_refused_with_file_and_key(load, file, text, field) -> None:
+    stronger = {
+        "LAMINA_MEMORY__TENANT": "t",
+        "LAMINA_MEMORY__SCORING__PRESET": "news",
+        "LAMINA_MEMORY__EMBEDDING__MODEL": "m",
+        "LAMINA_MEMORY__COMPACTION__ENABLED": "true",
+        "LAMINA_MEMORY__LAYER_TTLS__SESSION": "5",
+        "LAMINA_MODEL__PROVIDER": "p",
+    }
+    for environ in ({}, stronger):
+        with pytest.raises(ConfigError) as caught:
+            load(**{file: text}, environ=environ)
+        assert caught.value.field.endswith(field)
+        assert {"project": "lamina.toml", "user": "config.toml"}.get(file, "pyproject.toml") in str(caught.value)
+
+
+def test_a_dependency_on_lamina_makes_no_settings_of_a_pyproject(load) -> None:
+    assert load(pyproject='[project]\ndependencies = ["lamina"]\n').project_file is None
+
+
+def test_variables_that_cannot_be_are_refused_by_name(load) -> None:
+    for variable, value in (
+        ("LAMINA_MEMORY__CONTEXT_MESSAGES", MANY_DIGITS),
+        ("LAMINA_MEMORY__WORKING_MEMORY_TTL", MANY_DIGITS),
+        ("LAMINA_DATA_DIR", "~nobody-of-this-name/x"),
+        ("LAMINA_DB", "~nobody-of-this-name/x"),
+        ("LAMINA_MEMORY__VERSION", "3"),
+    ):
+        with pytest.raises(ConfigError, match=variable):
+            load(environ={variable: value})
+
+
+def test_a_version_may_be_said_in_the_environment(load) -> None:
+    assert load(environ={"LAMINA_MEMORY__VERSION": "1"}).config.memory.version == 1
+
+
+@pytest.mark.parametrize(
+    "place", ['path = "x.db"\n', 'provider = "memory"\n', 'provider = "theirs"\nurl = "postgres://localhost/x"\n']
+)
+def test_a_data_folder_of_a_stronger_source_hides_the_place_of_a_weaker_one(load, tmp_path, place) -> None:
+    loaded = load(project=f"[memory]\n{place}", environ={"LAMINA_DATA_DIR": str(tmp_path / "d")})
+    memory = loaded.memory()
+    assert (memory.adapter_name(), memory.path, memory.url) == ("sqlite", tmp_path / "d" / "lamina.db", None)
+    assert not loaded.is_set("memory.path")
+
+
+def test_a_data_folder_hides_no_place_of_its_own_source_and_none_of_a_stronger_one(load, tmp_path) -> None:
+    both = {"LAMINA_DATA_DIR": str(tmp_path / "d"), "LAMINA_DB": str(tmp_path / "own.db")}
+    assert load(environ=both).memory().path == tmp_path / "own.db"
+    assert load(user='data_dir = "d"\n', project='[memory]\npath = "x.db"\n').memory().path.name == "x.db"
+    assert load(project='data_dir = "d"\n[memory]\npath = "x.db"\n').memory().path.name == "x.db"

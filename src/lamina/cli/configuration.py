@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 import typer
 
@@ -11,6 +11,8 @@ from lamina.cli.command import command, group
 from lamina.cli.session import Session
 
 __all__ = ["register"]
+
+NEVER: Final = "never"
 
 
 def register(app: typer.Typer) -> None:
@@ -22,28 +24,48 @@ def register(app: typer.Typer) -> None:
 
 
 def show(session: Session) -> None:
-    """Show every setting with its origin; secrets are shortened."""
-    from lamina.settings import redacted
-
-    settings = session.settings
-    values = dict(_leaves(redacted(settings.config)))
+    """Show every setting that is in force with its origin; secrets are shortened."""
+    values, origins = _in_force(session)
     if session.as_json:
         from lamina.cli.output import print_json
 
-        print_json({name: {"value": value, "origin": settings.origin(name)} for name, value in values.items()})
+        print_json({name: {"value": value, "origin": origins[name]} for name, value in values.items()})
         return
-    from rich.console import Console
     from rich.table import Table
 
-    from lamina.cli.output import printable
+    from lamina.cli.output import console, printable
 
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for name in ("setting", "value", "from"):
+    table.add_column("setting", no_wrap=True)
+    for name in ("value", "from"):
         table.add_column(name, overflow="fold")
     for name, value in values.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        table.add_row(name, printable(text), printable(settings.origin(name)))
-    Console().print(table)
+        table.add_row(name, printable(text), printable(origins[name]))
+    console().print(table)
+
+
+def _in_force(session: Session) -> tuple[dict[str, Any], dict[str, str]]:
+    """Every setting by its dotted path, with what follows where nothing is said, and where each comes from."""
+    from lamina.domain.memory import Layer
+    from lamina.settings import redacted
+
+    settings, memory = session.settings, session.memory
+    document = redacted(settings.config) | {"memory": redacted(memory), "data_dir": str(settings.data_dir())}
+    lifetimes = {layer.value: memory.layer_ttl(layer) for layer in Layer}
+    document["memory"]["layer_ttls"] = {
+        layer: NEVER if lifetime is None else lifetime.total_seconds() for layer, lifetime in lifetimes.items()
+    }
+    if memory.working_memory_ttl is None:
+        document["memory"]["working_memory_ttl"] = NEVER
+    if document["memory"]["embedding"] is None:
+        document["memory"]["embedding"] = {"provider": "builtin"}
+    values = dict(_leaves(document))
+    origins = {name: settings.origin(name) for name in values}
+    if memory.path != settings.config.memory.path:  # it follows from the folder
+        origins["memory.path"] = origins["memory.provider"] = settings.origin("data_dir")
+    origins["memory.working_storage"] = "the command line: each command is a process of its own"
+    return values, origins
 
 
 def path(session: Session) -> None:

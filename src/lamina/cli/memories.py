@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from lamina.cli.command import command
+from lamina.cli.interrupts import interruptible
 from lamina.cli.options import (
     AnyTags,
     Confidence,
@@ -42,7 +43,7 @@ from lamina.cli.options import (
     Yes,
 )
 from lamina.cli.session import Session
-from lamina.cli.values import read_age, read_metadata, read_text, read_ttl, read_where
+from lamina.cli.values import UsageError, counted, read_age, read_metadata, read_text, read_ttl, read_where
 from lamina.domain.memory import Layer, Trust
 from lamina.errors import InvalidInput, MemoryNotFound
 
@@ -103,7 +104,7 @@ async def remember(
     content = read_text(text, what="text")
     options: dict[str, Any] = {"tags": tag or (), "metadata": read_metadata(meta or ()), "ttl": read_ttl(ttl), "id": id}
     options |= {"relevance": relevance, "confidence": confidence, "source": source, "occurred_at": occurred_at}
-    async with session.engine() as engine:
+    async with session.engine(creates=True) as engine:
         stored = await engine.store(
             content,
             layer=layer,
@@ -141,7 +142,10 @@ async def recall(
     """Find the memories that answer a question, best first, each with its score broken down."""
     from lamina.cli import output
 
+    _check_lines(session, nl=nl)
     asked = read_text(query, what="query")
+    if not asked.strip():
+        raise typer.BadParameter("is blank: give a text to look for; `lamina list` lists", param_hint="QUERY")
     filters = _filters(session, layer=layer, tag=tag, any_tag=any_tag, where=where)
     filters |= {"min_relevance": min_relevance, "min_confidence": min_confidence}
     async with session.engine() as engine:
@@ -155,8 +159,10 @@ async def recall(
             explain=explain,
             **filters,
         )
-    if session.as_json and nl:
+    if nl:
         output.print_lines(map(output.result_fields, results))
+        for mark in results.degraded:
+            output.note(output.degraded_line(mark).plain)
     elif session.as_json:
         output.print_json(output.results_document(results))
     else:
@@ -179,11 +185,12 @@ async def list_(
     from lamina.cli import output
     from lamina.importers.lines import entry_fields
 
+    _check_lines(session, nl=nl)
     filters = _filters(session, layer=layer, tag=tag, any_tag=any_tag, where=where) | {"min_relevance": min_relevance}
     async with session.engine() as engine:
         total = await engine.count(**filters)
         entries = await engine.query(limit=limit, offset=offset, **filters)
-    if session.as_json and nl:
+    if nl:
         output.print_lines(map(entry_fields, entries))
     elif session.as_json:
         output.print_json({"memories": [entry_fields(entry) for entry in entries], "total": total})
@@ -275,8 +282,9 @@ def _confirm(count: int, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise typer.BadParameter(f"this would delete {count} memories: add --yes, or --dry-run to only look")
-    typer.confirm(f"Delete {count} memories for good?", abort=True, err=True)
+        raise UsageError(f"This would delete {counted(count)}: add --yes, or --dry-run to only look")
+    with interruptible():
+        typer.confirm(f"Delete {counted(count)} for good?", abort=True, err=True)
 
 
 def _report(session: Session, count: int, *, dry_run: bool) -> None:
@@ -285,7 +293,12 @@ def _report(session: Session, count: int, *, dry_run: bool) -> None:
 
         print_json({"would_forget" if dry_run else "forgotten": count})
     else:
-        typer.echo(f"{count} memories {'would be forgotten' if dry_run else 'forgotten'}.")
+        typer.echo(f"{counted(count)} {'would be forgotten' if dry_run else 'forgotten'}.")
+
+
+def _check_lines(session: Session, *, nl: bool) -> None:
+    if nl and not session.as_json:
+        raise typer.BadParameter("needs --json beside it", param_hint="--nl")
 
 
 def _filters(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -42,6 +42,8 @@ __all__ = [
     "Yes",
 ]
 
+MOST: Final = 1_000_000_000
+
 Layers = Annotated[
     list[Layer] | None, typer.Option("--layer", "-l", help="Only this layer; may be repeated.", show_default=False)
 ]
@@ -58,8 +60,8 @@ Where = Annotated[
 Mode = Annotated[
     SearchMode | None, typer.Option("--mode", "-m", help="Search by words, by meaning, or both.", show_default=False)
 ]
-Limit = Annotated[int, typer.Option("--limit", min=1, help="At most so many.")]
-Offset = Annotated[int, typer.Option("--offset", min=0, help="Leave out the first so many.")]
+Limit = Annotated[int, typer.Option("--limit", min=1, max=MOST, help="At most so many.")]
+Offset = Annotated[int, typer.Option("--offset", min=0, max=MOST, help="Leave out the first so many.")]
 Lines = Annotated[bool, typer.Option("--nl", help="With --json: one document a line, no list around them.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 StoredLayer = Annotated[Layer, typer.Option("--layer", "-l", help="Where it belongs.")]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from lamina.domain.recall import Degraded, RecallResult, Results
 
 __all__ = [
+    "console",
+    "degraded_line",
     "note",
     "print_entries",
     "print_entry",
@@ -38,7 +41,16 @@ __all__ = [
 ]
 
 _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+WIDE: Final = 100
+"""Columns from which on a score is drawn as well as written."""
+NARROW: Final = 60
+"""Columns below which only the memory and its score are shown."""
 COMPONENTS: Final = ("similarity", "recency", "frequency", "relevance")
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Where people are shown something; under NO_COLOR without any escape sequence, also none for bold or dim."""
+    return Console(stderr=stderr, color_system=None if os.environ.get("NO_COLOR") else "auto")
 
 
 def print_json(document: Any) -> None:
@@ -83,40 +95,32 @@ def printable(text: str) -> Text:
 
 
 def print_results(results: Results[RecallResult]) -> None:
-    """A table, best first, with a bar for each component of the score, and what was degraded."""
-    console = Console()
+    """A table, best first, with the components of the score, and what was degraded."""
+    terminal = console()
     if results:
-        console.print(_results_table(results))
+        terminal.print(_results_table(results, terminal.width))
     else:
-        console.print(Text("Nothing found.", style="dim"))
+        terminal.print(Text("Nothing found.", style="dim"))
     for mark in results.degraded:
-        console.print(_degraded_line(mark))
+        terminal.print(degraded_line(mark))
     if results.explanation is not None:
         found = ", ".join(f"{leg} {count}" for leg, count in results.explanation.candidates.items())
-        console.print(Text(f"Searched for: {' '.join(results.explanation.terms)}"))
-        console.print(Text(f"Candidates: {found}; dropped: {len(results.explanation.dropped)}"))
+        terminal.print(Text(f"Searched for: {' '.join(results.explanation.terms)}"))
+        terminal.print(Text(f"Candidates: {found}; dropped: {len(results.explanation.dropped)}"))
 
 
 def print_entries(entries: Sequence[MemoryEntry]) -> None:
-    """A table of memories."""
-    console = Console()
+    """The beginning of each memory, and below it its id, whole, so that it can be copied."""
+    terminal = console()
     if not entries:
-        console.print(Text("Nothing found.", style="dim"))
+        terminal.print(Text("Nothing found.", style="dim"))
         return
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("id", no_wrap=True)  # so that it can be copied
-    for name in ("layer", "owner", "relevance"):
-        table.add_column(name, overflow="fold")
-    table.add_column("memory", ratio=1, overflow="fold")
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", expand=True)
+    table.add_column("relevance" if terminal.width >= WIDE else "rel.", justify="right")
+    table.add_column("memory", ratio=1)
     for entry in entries:
-        table.add_row(
-            Text(entry.id, style="dim"),
-            entry.layer.value,
-            printable(entry.owner),
-            f"{entry.relevance:.2f}",
-            printable(entry.content),
-        )
-    console.print(table)
+        table.add_row(f"{entry.relevance:.2f}", Group(_preview(entry.content), *_place(entry, terminal.width)))
+    terminal.print(table)
 
 
 def print_entry(entry: MemoryEntry) -> None:
@@ -132,7 +136,7 @@ def print_facts(facts: Mapping[str, Any]) -> None:
     table.add_column(overflow="fold")
     for name, value in facts.items():
         table.add_row(name.replace("_", " "), printable(_in_words(value)))
-    Console().print(table)
+    console().print(table)
 
 
 def _in_words(value: Any) -> str:
@@ -151,7 +155,7 @@ def _in_words(value: Any) -> str:
 
 def note(text: str) -> None:
     """A remark beside the answer, for the person at the terminal."""
-    Console(stderr=True).print(printable(text), style="yellow")
+    console(stderr=True).print(printable(text), style="yellow")
 
 
 @contextmanager
@@ -163,32 +167,53 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
         task = progress.add_task(label, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
-def _results_table(results: Iterable[RecallResult]) -> Table:
+def _results_table(results: Iterable[RecallResult], width: int) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
-    table.add_column("score", justify="right")
+    table.add_column("score", justify="right", no_wrap=True)
     table.add_column("memory", ratio=1, overflow="fold")
-    for name in COMPONENTS:
-        table.add_column(name, no_wrap=True)
+    components = COMPONENTS if width >= NARROW else ()
+    for name in components:
+        table.add_column(name if width >= WIDE else f"{name[:3]}.", no_wrap=True)
     for result in results:
-        entry, parts = result.entry, result.score_breakdown
-        memory = printable(entry.content)
-        memory.append_text(Text("\n"))
-        place = printable(f"{entry.id} · {entry.layer.value} · {entry.owner}/{entry.namespace}")
-        place.stylize("dim")
+        parts = result.score_breakdown
         table.add_row(
             Text(f"{result.score:.2f}", style="bold"),
-            memory.append_text(place),
-            *(Text(f"{bar(getattr(parts, name))} {getattr(parts, name):.2f}", style="cyan") for name in COMPONENTS),
+            Group(printable(result.entry.content), *_place(result.entry, width)),
+            *(_component(getattr(parts, name), width) for name in components),
         )
     return table
 
 
-def _degraded_line(mark: Degraded) -> Text:
+def _component(value: float, width: int) -> Text:
+    drawn = f"{bar(value)} " if width >= WIDE else ""
+    return Text(f"{drawn}{value:.2f}", style="cyan")
+
+
+def _preview(content: str) -> Text:
+    """One line of it, cut to the room that there is."""
+    text = printable(" ".join(content.split()))
+    text.no_wrap, text.overflow = True, "ellipsis"
+    return text
+
+
+def _place(entry: MemoryEntry, width: int) -> list[Text]:
+    """Its id and where it belongs; the id alone in its line where there is little room, so that it is not broken."""
+    where = f"{entry.layer.value} · {entry.owner}/{entry.namespace}"
+    lines = [f"{entry.id} · {where}"] if width >= WIDE else [entry.id, where]
+    texts = [printable(line) for line in lines]
+    for text in texts:
+        text.stylize("dim")
+        text.overflow = "fold"
+    return texts
+
+
+def degraded_line(mark: Degraded) -> Text:
+    """What a search could not do, in words."""
     detail = f" ({mark.detail})" if mark.detail else ""
     line = printable(f"degraded: the {mark.leg} search did not answer in full: {mark.reason}{detail}")
     line.stylize("yellow")

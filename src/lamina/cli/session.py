@@ -9,6 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lamina.errors import ConfigError
+
 if TYPE_CHECKING:
     from lamina.memory.engine import MemoryEngine
     from lamina.settings import LoadedConfig, MemoryConfig
@@ -34,7 +36,7 @@ class Session:
 
         flags: dict[str, Any] = {"memory": {} if self.tenant is None else {"tenant": self.tenant}}
         if self.data_dir is not None:
-            flags["data_dir"] = folder = self.data_dir.expanduser().absolute()
+            flags["data_dir"] = folder = _expanded(self.data_dir)
             flags["memory"] |= {"provider": "sqlite", "path": folder / DATABASE}
         return load_config(flags, db=self.db)
 
@@ -52,12 +54,36 @@ class Session:
         return self.settings.config.memory.default_owner if named else None
 
     @asynccontextmanager
-    async def engine(self) -> AsyncIterator[MemoryEngine]:
-        """The open engine; closed in the end."""
+    async def engine(self, *, creates: bool = False) -> AsyncIterator[MemoryEngine]:
+        """The open engine; closed in the end. Only a command that `creates` makes a database that is not there.
+
+        Raises:
+            ConfigError: there is no database, or no folder for one that was named.
+        """
         from lamina.memory.factory import create_memory_engine
 
         memory = self.memory
         if memory.path is not None and str(memory.path) != ":memory:":
-            memory.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._check_database(memory.path, creates=creates)
         async with await create_memory_engine(memory) as engine:
             yield engine
+
+    def _check_database(self, path: Path, *, creates: bool) -> None:
+        if path.exists():
+            return
+        if not creates:
+            remedy = "`lamina remember` makes one; --db, or `lamina config path`, helps if it should be there."
+            raise ConfigError("database", f"there is none at {path}", remedy)
+        named = self.data_dir is None and self.settings.config.memory.path is not None
+        if named and not path.parent.is_dir():
+            raise ConfigError("database", f"there is no folder {path.parent}", "Make it, or correct the path.")
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def _expanded(folder: Path) -> Path:
+    try:
+        return folder.expanduser().absolute()
+    except RuntimeError as error:  # `~name` of nobody here
+        raise ConfigError(
+            "--data-dir", f"{str(folder)!r} names no folder: {str(error).rstrip('.')}", "Write it out."
+        ) from error

@@ -118,8 +118,9 @@ async def locomo(
 
 
 def _print_report(report: Report) -> None:
-    from rich.console import Console
     from rich.table import Table
+
+    from lamina.cli.output import console
 
     depths = list(report.figures[0].recall) if report.figures else []
     title = f"{report.dataset}: {report.documents} documents, embedder {report.embedder or 'none'}"
@@ -128,4 +129,4 @@ def _print_report(report: Report) -> None:
         table.add_column(name)
     for row in report.figures:
         table.add_row(row.category, row.way, str(row.queries), *(f"{row.recall[depth]:.3f}" for depth in depths))
-    Console().print(table)
+    console().print(table)

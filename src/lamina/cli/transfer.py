@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from lamina.cli.command import command
+from lamina.cli.interrupts import interruptible
 from lamina.cli.options import Layers
 from lamina.cli.session import Session
+from lamina.cli.values import counted
 
 if TYPE_CHECKING:
     from lamina.importers.ndjson import ImportReport
@@ -62,7 +64,7 @@ async def import_(
     from lamina.importers.ndjson import import_ndjson
 
     source = _stdin() if file in {None, "-"} else file
-    async with session.engine() as engine:
+    async with session.engine(creates=True) as engine:
         with output.progress_bar("Importing") as progress:
             report = await import_ndjson(
                 engine, source, replace=replace, skip_bad_lines=skip_bad_lines, progress=progress
@@ -84,7 +86,8 @@ async def export(
 ) -> None:
     """Export memories as NDJSON, one a line, everything about each.
 
-    Without --owner all owners of the tenant are exported. A file is written whole or not at all.
+    Without --owner all owners of the tenant are exported. A file is written whole or not at all; through a link, the
+    file that it leads to.
     """
     from lamina.cli import output
     from lamina.importers.ndjson import export_ndjson
@@ -107,7 +110,7 @@ async def export(
     if session.as_json:
         output.print_json({"exported": count, "file": file})
     else:
-        typer.echo(f"{count} memories exported to {file}.")
+        typer.echo(f"{counted(count)} exported to {file}.")
 
 
 async def _embed(engine: MemoryEngine) -> int:
@@ -123,7 +126,7 @@ async def _embed(engine: MemoryEngine) -> int:
 def _print_report(report: ImportReport, embedded: int) -> None:
     from lamina.cli.output import note
 
-    typer.echo(f"{report.written} memories imported, {report.skipped} were there already, {embedded} embedded.")
+    typer.echo(f"{counted(report.written)} imported, {report.skipped} were there already, {embedded} embedded.")
     if report.confirmed:
         typer.echo(f"{report.confirmed} said what is known under another id, which is fresh again.")
     if report.without_vector:
@@ -136,18 +139,31 @@ def _stdin() -> Iterator[str]:
     """Lines that only a line feed ends, with bytes that are no UTF-8 left for the importer to report."""
     if hasattr(sys.stdin, "reconfigure"):
         sys.stdin.reconfigure(errors="surrogateescape", newline="\n")
-    yield from sys.stdin
+    lines = iter(sys.stdin)
+    while True:
+        with interruptible():
+            line = next(lines, None)
+        if line is None:
+            return
+        yield line
 
 
 @contextmanager
 def _target(file: str) -> Iterator[TextIO]:
-    """Stdout, or a new file that takes the old one's place only when all is written; only its owner may read it."""
+    """Stdout, or a new file that takes the old one's place only when all is written; only its owner may read it.
+
+    A link stays a link: what it leads to is replaced. What is no regular file, such as a pipe, is written to.
+    """
     if file == "-":
         yield sys.stdout
         return
+    path = _checked_target(file)
+    if path.exists() and not path.is_file():
+        with path.open("w", encoding="utf-8", newline="\n") as target:
+            yield target
+        return
     import tempfile
 
-    path = Path(file)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as target:
@@ -156,3 +172,16 @@ def _target(file: str) -> Iterator[TextIO]:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def _checked_target(file: str) -> Path:
+    """The file that is meant, past all links; refused before anything is read if it cannot be one."""
+    if not file:
+        raise typer.BadParameter("is empty: name a file, or - for stdout", param_hint="FILE")
+    given = Path(file)
+    if given.is_dir():
+        raise typer.BadParameter(f"{file} is a folder: name a file in it", param_hint="FILE")
+    path = given if given.exists() and not given.is_file() else Path(os.path.realpath(given))
+    if not path.parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {path.parent}: make it first", param_hint="FILE")
+    return path

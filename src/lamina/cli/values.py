@@ -6,16 +6,21 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import typer
 
-__all__ = ["read_age", "read_metadata", "read_text", "read_ttl", "read_where"]
+from lamina.cli.interrupts import interruptible
 
+__all__ = ["UsageError", "counted", "read_age", "read_metadata", "read_text", "read_ttl", "read_where"]
+
+# Typer brings its own copy of the library that has this class, and exports only a special case of it.
+UsageError: Final[type[Exception]] = typer.BadParameter.__mro__[1]
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])")
 _LONGEST: Final = 1e10
+_DEEPEST: Final = 100
 
 
 def read_text(text: str | None, *, what: str) -> str:
@@ -24,7 +29,13 @@ def read_text(text: str | None, *, what: str) -> str:
         return text
     if text is None and sys.stdin.isatty():
         raise typer.BadParameter(f"give the {what}, or pipe it in", param_hint=what.upper())
-    return sys.stdin.read().removesuffix("\n")
+    with interruptible():
+        return sys.stdin.read().removesuffix("\n")
+
+
+def counted(count: int) -> str:
+    """So many memories, in words."""
+    return "1 memory" if count == 1 else f"{count} memories"
 
 
 def read_duration(text: str) -> timedelta | None:
@@ -45,17 +56,26 @@ def read_ttl(text: str | None) -> Any:
     if text.lower() == "never":
         return None
     duration = read_duration(text)
-    if duration is not None:
-        return duration
     try:
-        return float(text)
+        seconds = float(text) if duration is None else duration.total_seconds()
     except ValueError:
         raise typer.BadParameter(f"{text!r} is no duration such as 12h or 30d", param_hint="--ttl") from None
+    if not 0 < seconds <= _LONGEST:
+        raise typer.BadParameter("must be more than 0 seconds; `never` is no end", param_hint="--ttl")
+    return seconds
 
 
 def read_age(text: str | None) -> timedelta | str | None:
     """A duration, or else the text as it is, which the engine reads as a date or a time."""
-    return None if text is None else read_duration(text) or text
+    duration = None if text is None else read_duration(text)
+    if text is None or duration is not None:
+        return duration
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        problem = f"{text!r} is neither an age such as 12h or 90d nor a date such as 2026-01-31"
+        raise typer.BadParameter(problem, param_hint="--older-than") from None
+    return text
 
 
 def read_metadata(pairs: Sequence[str]) -> dict[str, Any]:
@@ -84,12 +104,25 @@ def read_where(text: str | None) -> Mapping[str, Any] | None:
         return None
     try:
         where = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         where = None
-    if not isinstance(where, dict):
+    if not isinstance(where, dict) or _is_deeper(where, _DEEPEST):
         example = """such as '{"status": "open", "due": {"lte": 5}}'"""
         raise typer.BadParameter(f"give a JSON object, {example}", param_hint="--where")
     return where
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    """Whether it is nested beyond any use, without going down itself."""
+    layer = [value]
+    for _ in range(levels):
+        layer = [
+            below
+            for each in layer
+            if isinstance(each, dict | list)
+            for below in (each.values() if isinstance(each, dict) else each)
+        ]
+    return bool(layer)
 
 
 def _json_or_text(value: str) -> Any:

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from lamina.domain.memory import DEFAULT_NAME, Layer, MemoryEntry, Trust, Vector
 from lamina.domain.text import content_digest
-from lamina.domain.validation import check_entry
+from lamina.domain.validation import check_entry, check_instant
 from lamina.errors import InvalidInput, InvalidType
 from lamina.memory.inputs import EntryDefaults, MemoryInput, build_entry, read_input
 from lamina.ports.embedder import Fingerprint
@@ -44,6 +44,7 @@ _DEFAULTS: Final = EntryDefaults(
     layer_ttls=dict.fromkeys(Layer),
 )
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
+_ONE_OBJECT: Final = "Give one JSON object in each line."
 _ALIASES: Final = {"memory": "content", "text": "content", "user_id": "owner", "userId": "owner"}
 
 
@@ -92,13 +93,22 @@ def read_line(line: str) -> ExactMemory | NewMemory:
         InvalidType: a field has a wrong type.
     """
     try:
+        fields = _parsed(line)
+        return _read_exact(fields) if MARK in fields else _read_new(fields)
+    except RecursionError as error:  # from the parser, or from what looks into nesting that it still took
+        raise InvalidInput("json", "cannot be read (it is nested too deeply)", _ONE_OBJECT) from error
+
+
+def _parsed(line: str) -> dict[str, Any]:
+    try:
         fields = json.loads(line, parse_constant=_refuse_constant)
-    except (json.JSONDecodeError, RecursionError) as error:
-        problem = getattr(error, "msg", "it is nested too deeply")
-        raise InvalidInput("json", f"cannot be read ({problem})", "Give one JSON object in each line.") from error
+    except json.JSONDecodeError as error:
+        raise InvalidInput("json", f"cannot be read ({error.msg})", _ONE_OBJECT) from error
+    except ValueError as error:  # a whole number of more digits than Python reads
+        raise InvalidInput("json", "cannot be read (a number has too many digits)", _ONE_OBJECT) from error
     if not isinstance(fields, dict):
-        raise InvalidInput("json", "is no object", "Give one JSON object in each line.")
-    return _read_exact(fields) if MARK in fields else _read_new(fields)
+        raise InvalidInput("json", "is no object", _ONE_OBJECT)
+    return fields
 
 
 def _read_exact(fields: dict[str, Any]) -> ExactMemory:
@@ -146,6 +156,8 @@ def _read_new(fields: dict[str, Any]) -> NewMemory:
     if extra:
         named["metadata"] = {**extra, **_check_mapping(named.get("metadata") or {})}
     _check_list("derived_from", named.get("derived_from", []))
+    if not isinstance(named.get("source", ""), str):
+        raise InvalidType("source", f"must be text, not {type(named['source']).__name__}", "Give a str.")
     if isinstance(named.get("id"), int):
         named["id"] = str(named["id"])
     given = read_input(named)
@@ -178,7 +190,7 @@ def _instant(field: str, text: object) -> datetime:
         raise InvalidInput(
             field, f"{text!r} is no instant with a time zone", "Give ISO 8601, such as 2026-03-01T09:00Z."
         )
-    return value.astimezone(UTC)
+    return check_instant(field, value)
 
 
 def _vector_text(vector: Vector) -> str:

@@ -53,7 +53,9 @@ class BadLines(LaminaError, ValueError):
         told = "; ".join(f"line {line.number}: {line.problem}" for line in self.lines[:SHOWN])
         more = f"; and {self.count - SHOWN} more" if self.count > SHOWN else ""
         wrote = f"{self.written} memories were written before" if self.written else "Nothing was written"
-        return f"{self.count} bad lines ({told}{more}). {wrote}. Correct them, or skip bad lines."
+        bad = "1 bad line" if self.count == 1 else f"{self.count} bad lines"
+        remedy = "Correct what is bad, or skip it (skip_bad_lines=True, --skip-bad-lines)."
+        return f"{bad} ({told}{more}). {wrote}. {remedy}"
 
 
 @dataclass(slots=True)

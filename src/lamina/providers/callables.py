@@ -6,7 +6,7 @@ What is sync runs in a worker thread, so the event loop goes on. What comes back
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias, TypeGuard, cast
 
@@ -14,13 +14,13 @@ from anyio import to_thread
 
 from lamina.domain.memory import Vector
 from lamina.domain.text import clean
-from lamina.errors import ConfigError, InvalidType, LaminaError, ProviderError, ProviderUnavailable, Unsupported
+from lamina.errors import ConfigError, InvalidType, ProviderError, ProviderUnavailable, Unsupported
 from lamina.ports.embedder import Embedder
 from lamina.ports.language_model import ChatMessage, Completion, LanguageModel
 from lamina.providers.structured_output import ObjectSchema, request_object
 from lamina.providers.vectors import BatchEmbed, embed_checked
 
-__all__ = ["CallableEmbedder", "CallableLanguageModel", "as_embedder", "as_language_model"]
+__all__ = ["CallableEmbedder", "CallableLanguageModel", "as_embedder", "as_language_model", "guarded_embedder"]
 
 Streaming: TypeAlias = Callable[[Sequence[ChatMessage]], AsyncIterator[str] | Iterable[str]]
 """Answers a conversation piece by piece."""
@@ -37,12 +37,14 @@ class CallableEmbedder:
         provider: str,
         model: str,
         dimensions: int | None = None,
+        close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._documents = documents
         self._queries = queries or documents
         self._provider = provider
         self._model = model
         self._dimensions = dimensions
+        self._close = close
 
     @property
     def provider(self) -> str:
@@ -63,11 +65,19 @@ class CallableEmbedder:
         return (await self._embed([text], self._queries))[0]
 
     async def close(self) -> None:
-        """Nothing to let go of: what was wrapped belongs to the caller."""
+        """Call `close`, if it was given; otherwise what was wrapped belongs to the caller."""
+        if self._close is not None:
+            with _translated(self._provider):
+                await self._close()
 
     async def _embed(self, texts: Sequence[str], embed: BatchEmbed) -> list[Vector]:
-        with _translated(self._provider):
-            return await embed_checked(self._provider, texts, embed, dimensions=self._dimensions)
+        async def translated(wanted: list[str]) -> Iterable[Any]:
+            with _translated(self._provider):
+                answer = await embed(wanted)
+                # Read here, since reading may raise anything as well; what cannot be read is refused by its check.
+                return list(answer) if hasattr(answer, "__iter__") else answer
+
+        return await embed_checked(self._provider, texts, translated, dimensions=self._dimensions)
 
 
 def as_embedder(
@@ -111,6 +121,21 @@ def as_embedder(
         documents, queries = _functions_of(thing)
     return CallableEmbedder(
         documents, queries, provider=provider, model=model or _name_of(given[0]), dimensions=dimensions
+    )
+
+
+def guarded_embedder(embedder: Embedder, *, dimensions: int | None = None, owned: bool = False) -> Embedder:
+    """Somebody else's embedder, trusted no more than a function: only `ProviderError`s and checked vectors get through.
+
+    It keeps its provider and model. It is closed only if it is `owned`; otherwise it belongs to the caller.
+    """
+    return CallableEmbedder(
+        _batch(embedder.embed_documents),
+        _one_by_one(embedder.embed_query),
+        provider=embedder.provider,
+        model=embedder.model,
+        dimensions=dimensions,
+        close=embedder.close if owned else None,
     )
 
 
@@ -301,7 +326,7 @@ def _name_of(thing: object) -> str:
 def _translated(provider: str) -> Iterator[None]:
     try:
         yield
-    except LaminaError:
+    except ProviderError:
         raise
     except OSError as error:  # connection errors and time-outs are OSErrors
         raise ProviderUnavailable(provider, f"{type(error).__name__}: {error}") from error

@@ -1,6 +1,7 @@
 """What the names in a configuration make; the entry points of Lamina's own providers lead here.
 
-No provider is ever chosen because a key happens to be set: OPENAI_API_KEY is read only for `openai`, by name.
+No provider is ever chosen because a key happens to be set: OPENAI_API_KEY is read only for `openai`, by
+name, and sent only to OpenAI's own address.
 Every embedder but the static model2vec gets a cache; one that is reached over a network, or is a caller's own,
 also gets time limits and a circuit breaker.
 """
@@ -15,7 +16,14 @@ from typing import Any, Final, TypeVar
 from lamina.errors import ConfigError
 from lamina.ports.embedder import Embedder
 from lamina.ports.language_model import LanguageModel
-from lamina.providers.resilience import CACHE_BYTES, CachingEmbedder, EmbeddingCache, resilient
+from lamina.providers.resilience import (
+    CACHE_BYTES,
+    BorrowedEmbedder,
+    CachingEmbedder,
+    EmbeddingCache,
+    resilient,
+    unwrapped,
+)
 
 __all__ = [
     "adopted_embedder",
@@ -39,11 +47,26 @@ T = TypeVar("T")
 OLLAMA_URL: Final = "http://localhost:11434/v1"
 
 
-def adopted_embedder(thing: object = None, **options: Any) -> Embedder:
-    """A caller's own object or function: see `lamina.providers.callables.as_embedder`."""
-    from lamina.providers.callables import as_embedder
+def adopted_embedder(thing: object = None, *, owned: bool = False, **options: Any) -> Embedder:
+    """Somebody's own object or function: see `lamina.providers.callables.as_embedder`.
 
-    return resilient(as_embedder(thing, **options))
+    An `Embedder` keeps its provider and model, and is checked as a function is: it raises only `ProviderError`s and
+    gives only good vectors. It is closed only if it is `owned`.
+
+    Raises:
+        ConfigError: a model is named that is not the embedder's own.
+    """
+    from lamina.providers.callables import as_embedder, guarded_embedder
+
+    embedder = as_embedder(thing, **options)
+    if embedder is not thing:
+        return resilient(embedder)
+    if options.get("model") not in {None, embedder.model}:
+        remedy = "Leave it out, or give a function in place of an embedder."
+        raise ConfigError("model", f"the embedder that is given says it is {embedder.model!r}", remedy)
+    if _checks_itself(embedder) and options.get("dimensions") is None:
+        return resilient(embedder if owned else BorrowedEmbedder(embedder))
+    return resilient(guarded_embedder(embedder, dimensions=options.get("dimensions"), owned=owned))
 
 
 def builtin_embedder(model: str | None = None, **options: Any) -> Embedder:
@@ -54,7 +77,7 @@ def builtin_embedder(model: str | None = None, **options: Any) -> Embedder:
 
 
 def openai_embedder(model: str | None = None, **options: Any) -> Embedder:
-    """OpenAI's embeddings; the key is `api_key` or else OPENAI_API_KEY."""
+    """OpenAI's embeddings; the key is `api_key` or else, at OpenAI's own address, OPENAI_API_KEY."""
     from lamina.providers.openai_compatible import OpenAICompatibleEmbedder
 
     return resilient(_made("openai", OpenAICompatibleEmbedder, model, _with_openai_key(options)))
@@ -111,7 +134,7 @@ def pydantic_ai_embedder(model: str | None = None, **options: Any) -> Embedder:
 
 
 def openai_language_model(model: str | None = None, **options: Any) -> LanguageModel:
-    """OpenAI's chat completions; the key is `api_key` or else OPENAI_API_KEY."""
+    """OpenAI's chat completions; the key is `api_key` or else, at OpenAI's own address, OPENAI_API_KEY."""
     from lamina.providers.openai_compatible import OpenAICompatibleLanguageModel
 
     return _made("openai", OpenAICompatibleLanguageModel, model, _with_openai_key(options))
@@ -139,6 +162,11 @@ def pydantic_ai_language_model(model: str | None = None, **options: Any) -> Lang
     return _made("pydantic-ai", PydanticAILanguageModel, model, options)
 
 
+def _checks_itself(embedder: Embedder) -> bool:
+    """Whether it is Lamina's own, below all wrappers; one of those may mean a zero vector, as the builtin one does."""
+    return type(unwrapped(embedder)).__module__.startswith("lamina.providers.")
+
+
 def _cached(embedder: Embedder) -> Embedder:
     return CachingEmbedder(embedder, EmbeddingCache(CACHE_BYTES))
 
@@ -157,7 +185,16 @@ def _made(name: str, factory: Callable[..., T], model: str | None, options: dict
 
 
 def _with_openai_key(options: dict[str, Any]) -> dict[str, Any]:
-    key = options.get("api_key") or os.environ.get("OPENAI_API_KEY")
+    """The options with a key. The environment's is for OpenAI alone: whoever sets another address gives its key too."""
+    from lamina.providers.openai_compatible import OPENAI_URL
+
+    key = options.get("api_key")
+    if not key and options.get("base_url") not in {None, OPENAI_URL, f"{OPENAI_URL}/"}:
+        problem = "is missing beside base_url: OPENAI_API_KEY is used for OpenAI's own address only"
+        raise ConfigError(
+            "api_key", problem, "Give the key of that address, or name a server without one as http:MODEL."
+        )
+    key = key or os.environ.get("OPENAI_API_KEY")
     if not key:
         raise ConfigError("api_key", "is missing, and OPENAI_API_KEY is not set", "Give one of the two.")
     return {"provider": "openai", **options, "api_key": key}

@@ -25,11 +25,13 @@ from lamina.providers.vectors import check_texts
 __all__ = [
     "CACHE_BYTES",
     "BatchingEmbedder",
+    "BorrowedEmbedder",
     "CachingEmbedder",
     "CircuitBreakingEmbedder",
     "EmbeddingCache",
     "TimeLimitedEmbedder",
     "resilient",
+    "unwrapped",
 ]
 
 T = TypeVar("T")
@@ -68,6 +70,20 @@ class _Wrapper:
     async def close(self) -> None:
         """Close the wrapped embedder."""
         await self._embedder.close()
+
+
+class BorrowedEmbedder(_Wrapper):
+    """An embedder that belongs to somebody else, who also closes it."""
+
+    async def close(self) -> None:
+        """Leave the wrapped embedder open."""
+
+
+def unwrapped(embedder: Embedder) -> Embedder:
+    """The embedder below all wrappers of this module."""
+    while isinstance(embedder, _Wrapper):
+        embedder = embedder._embedder  # noqa: SLF001 - of this module
+    return embedder
 
 
 class EmbeddingCache:
@@ -187,20 +203,38 @@ class BatchingEmbedder(_Wrapper):
 
 
 class TimeLimitedEmbedder(_Wrapper):
-    """Gives up after so many seconds a call, with `ProviderUnavailable`; `query_seconds` is by default the same."""
+    """Gives up a call that takes too long, with `ProviderUnavailable`.
 
-    def __init__(self, embedder: Embedder, *, seconds: float = 30.0, query_seconds: float | None = None) -> None:
+    Args:
+        embedder: What is called.
+        seconds: For documents, and for a query unless `query_seconds` is given.
+        seconds_per_text: Added for every document of the call.
+        query_seconds: For a query.
+    """
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        *,
+        seconds: float = 30.0,
+        seconds_per_text: float = 0.0,
+        query_seconds: float | None = None,
+    ) -> None:
         super().__init__(embedder)
         query_seconds = seconds if query_seconds is None else query_seconds
         for field, number in (("seconds", seconds), ("query_seconds", query_seconds)):
             if number <= 0:
                 raise ConfigError(field, f"must be above 0, not {number}", "Give a positive number.")
+        if seconds_per_text < 0:
+            raise ConfigError("seconds_per_text", f"must be at least 0, not {seconds_per_text}", "Give such a number.")
         self._seconds = seconds
+        self._seconds_per_text = seconds_per_text
         self._query_seconds = query_seconds
 
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
         """One vector per text, in time."""
-        return await self._limited(self._embedder.embed_documents(texts), self._seconds)
+        seconds = self._seconds + self._seconds_per_text * len(texts)
+        return await self._limited(self._embedder.embed_documents(texts), seconds)
 
     async def embed_query(self, text: str) -> Vector:
         """The vector of a text to search with, in time."""
@@ -303,12 +337,20 @@ class CircuitBreakingEmbedder(_Wrapper):
 
 
 def resilient(
-    embedder: Embedder, *, seconds: float = 90.0, query_seconds: float = 5.0, cache_bytes: int = CACHE_BYTES
+    embedder: Embedder,
+    *,
+    seconds: float = 5.0,
+    seconds_per_text: float = 0.35,
+    query_seconds: float = 5.0,
+    cache_bytes: int = CACHE_BYTES,
 ) -> Embedder:
-    """A remote embedder with batches, a cache, a circuit and time limits, short for queries: somebody waits for them.
+    """A remote embedder with batches, a cache, a circuit, and time limits that grow with the batch.
 
-    Of documents, each batch has its own time limit, and those that were done stay in the cache when a later one fails.
+    Somebody waits for a query and for the storing of a single text, so those have about five seconds. Each batch of
+    documents has its own time limit, and those that were done stay in the cache when a later one fails.
     """
-    limited = TimeLimitedEmbedder(embedder, seconds=seconds, query_seconds=query_seconds)
+    limited = TimeLimitedEmbedder(
+        embedder, seconds=seconds, seconds_per_text=seconds_per_text, query_seconds=query_seconds
+    )
     cached = CachingEmbedder(CircuitBreakingEmbedder(limited), EmbeddingCache(cache_bytes))
     return BatchingEmbedder(cached, max_items=256, max_tokens=100_000)

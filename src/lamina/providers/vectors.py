@@ -83,7 +83,7 @@ def _vector(provider: str, raw: Any, position: int) -> array[float]:
 
     try:
         numbers = np.asarray(raw)
-    except (TypeError, ValueError) as error:
+    except Exception as error:  # the edge to somebody else's arrays, whose conversion may raise anything
         raise ProviderError(provider, f"vector {position} is no list of numbers") from error
     if numbers.ndim != 1 or numbers.size == 0 or numbers.dtype.kind not in "fiu":
         raise ProviderError(provider, f"vector {position} is no list of numbers")

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import BaseModel
 
 from lamina.errors import ConfigError
-from lamina.settings.merging import merge
+from lamina.settings.consent import check_project_addresses, trusts_project
+from lamina.settings.merging import PLACE, merge
 from lamina.settings.models import EmbeddingConfig, LaminaConfig, MemoryConfig, ModelConfig
 from lamina.settings.scoring import ScoringConfig
 from lamina.settings.shorthand import SHORTHAND
@@ -24,10 +25,9 @@ from lamina.settings.sources import Source, environment_source, file_source, fin
 __all__ = ["DATABASE", "LoadedConfig", "load_config", "user_config_file"]
 
 DEFAULT_ORIGIN: Final = "the default"
+COMMAND_LINE: Final = "the command line"
 DATABASE: Final = "lamina.db"
 """What the file is called in a data folder."""
-
-_PLACE: Final = ("provider", "adapter", "url", "path")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class LoadedConfig:
     def memory(self) -> MemoryConfig:
         """The memory block; if nothing says where memories are kept, then in `lamina.db` in the data folder."""
         memory = self.config.memory
-        if any(getattr(memory, name) is not None for name in _PLACE):
+        if any(getattr(memory, name) is not None for name in PLACE):
             if memory.adapter_name() == "sqlite" and memory.path is None and memory.url is None:
                 return memory.model_copy(update={"path": self.data_dir() / DATABASE})
             return memory
@@ -93,20 +93,26 @@ def load_config(
         user_file: the user's file; `user_config_file()` by default.
 
     Raises:
-        ConfigError: a file cannot be parsed, or a value or key is wrong; the message says where it stands.
+        ConfigError: a file cannot be parsed, a value or key is wrong, or the project's file names an address that
+            the user does not; the message says where it stands.
     """
+    environ = os.environ if environ is None else environ
     user_file = user_file or user_config_file()
     project_file = find_project_file((start or Path.cwd()).absolute())
     files = tuple(file for file in (user_file, project_file) if file is not None and file.is_file())
-    sources = [file_source(file) for file in files]
-    sources.append(environment_source(os.environ if environ is None else environ))
-    sources.append(Source("the command line", _flags(flags or {}, db), {}))
+    read = {file: _with_field_names(file_source(file)) for file in files}
+    flag_source = Source(COMMAND_LINE, _flags(flags or {}, db), {})
+    sources = [*read.values(), _with_field_names(environment_source(environ)), _with_field_names(flag_source)]
 
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for source in sources:
-        with_field_names = _attributed(source, lambda source=source: _field_names(LaminaConfig, source.values))
-        merge(values, with_field_names, source, origins)
+        merge(values, source.values, source, origins)
+    if project_file is not None and not trusts_project(environ):
+        user_values = read[user_file].values if user_file in read else {}
+        check_project_addresses(
+            values, origins, project=read[project_file], user_values=user_values, user_file=user_file
+        )
     try:
         config = LaminaConfig(**values)
     except ConfigError as error:
@@ -118,12 +124,12 @@ def load_config(
 def _flags(flags: Mapping[str, Any], db: str | None) -> dict[str, Any]:
     if db is None:
         return dict(flags)
-    return {**flags, "memory": {**flags.get("memory", {}), **place_of(db)}}
+    return {**flags, "memory": {**flags.get("memory", {}), **place_of(db, COMMAND_LINE)}}
 
 
-def _attributed(source: Source, read: Any) -> Any:
+def _with_field_names(source: Source) -> Source:
     try:
-        return read()
+        return replace(source, values=_field_names(LaminaConfig, source.values))
     except ConfigError as error:
         origin = source.origin(error.field)
         raise ConfigError(error.field, f"{error.problem} (from {origin})", error.remedy) from error
@@ -152,4 +158,7 @@ def _field_names(model: Any, values: Mapping[str, Any], path: str = "") -> dict[
             named[key] = SHORTHAND[key](value)
         elif below is not None and isinstance(value, Mapping):
             named[key] = _field_names(below, value, f"{path}{key}.")
+        elif below is not None and value is not None:
+            # Refused here: a table of a stronger source would take its place, and nobody would hear of it.
+            raise ConfigError(f"{path}{key}", f"must be a table, not {type(value).__name__}", "Correct the value.")
     return named

@@ -8,11 +8,15 @@ address that its own source, or a lower one, knew of.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
+from lamina.errors import ConfigError
 from lamina.settings.sources import Source
 
-__all__ = ["merge"]
+__all__ = ["PLACE", "merge"]
+
+PLACE: Final = ("provider", "adapter", "url", "path")
+"""Fields of `memory` that say together where memories are kept."""
 
 
 def merge(
@@ -21,7 +25,12 @@ def merge(
     """Lay the values of a higher source over the lower ones, in place, and keep the origins in step.
 
     `origins` maps the dotted path of each value to where it was written; `path` is that of the table, with a dot.
+
+    Raises:
+        ConfigError: a lower source has a plain value where the higher one has a table.
     """
+    if "data_dir" in higher and not path:
+        _hide_place(lower, origins)
     for key in _outdated(lower, higher, path) - higher.keys():
         if lower.pop(key, None) is not None:
             _forget(origins, f"{path}{key}")
@@ -29,8 +38,11 @@ def merge(
         here = f"{path}{key}"
         if isinstance(value, Mapping):
             table = lower.get(key)
-            if not isinstance(table, dict):
+            if table is None:
                 table = lower[key] = {}
+            elif not isinstance(table, dict):
+                problem = f"is a plain value (from {origins.get(here)}) and a table (from {source.label})"
+                raise ConfigError(here, problem, "Write both as tables.")
             merge(table, value, source, origins, path=f"{here}.")
         else:
             lower[key] = value
@@ -41,6 +53,14 @@ def merge(
 def _forget(origins: dict[str, str], path: str) -> None:
     for known in [known for known in origins if known == path or known.startswith(f"{path}.")]:
         del origins[known]
+
+
+def _hide_place(lower: Mapping[str, Any], origins: dict[str, str]) -> None:
+    """Take away the place that a lower source names: the higher one's folder is the place."""
+    memory = lower.get("memory")
+    for key in PLACE:
+        if isinstance(memory, dict) and memory.pop(key, None) is not None:
+            _forget(origins, f"memory.{key}")
 
 
 def _outdated(lower: Mapping[str, Any], higher: Mapping[str, Any], path: str) -> set[str]:

@@ -62,7 +62,21 @@ def _callable(value: Any) -> Any:
     return value
 
 
+def _version(value: Any) -> Any:
+    """The environment holds only text; and True, though equal to 1, is no version."""
+    if isinstance(value, bool | float):
+        raise ConfigError("", f"must be 1 or 2, not {value!r}", "Correct the value.")
+    return int(value) if isinstance(value, str) and value in {"1", "2"} else value
+
+
+def _path(value: Path) -> Path:
+    if "\0" in str(value):
+        raise ConfigError("", "holds a NUL, which no file name can", "Remove it.")
+    return value
+
+
 Name = Annotated[str, AfterValidator(_name)]
+FilePath = Annotated[Path, AfterValidator(_path)]
 Lifetime = Annotated[Any, BeforeValidator(_lifetime)]
 AnyCallable = Annotated[Any, AfterValidator(_callable)]
 
@@ -143,11 +157,11 @@ class MemoryConfig(StrictModel):
     `context_messages`, `llm` and `debug` are checked, and used by no engine yet.
     """
 
-    version: Literal[1, 2] = 2
+    version: Annotated[Literal[1, 2], BeforeValidator(_version)] = 2
     provider: str | None = Field(default=None, min_length=1)
     adapter: Any = None
     url: str | None = Field(default=None, min_length=1, repr=False)  # it may hold a password
-    path: Path | None = None
+    path: FilePath | None = None
     table: str = "lamina_memories"
     tenant: Name = DEFAULT_NAME
     default_owner: Name = DEFAULT_NAME
@@ -243,7 +257,7 @@ class LaminaConfig(StrictModel):
     name: Name = "lamina"
     model: Annotated[ModelConfig, BeforeValidator(provider_table)] | None = None
     memory: MemoryConfig = MemoryConfig()
-    data_dir: Path | None = None
+    data_dir: FilePath | None = None
 
     @model_validator(mode="after")
     def _embed_with_the_models_provider(self) -> Self:

@@ -12,9 +12,19 @@ from typing import Any, Final
 from lamina.errors import ConfigError
 from lamina.settings.shorthand import SHORTHAND
 
-__all__ = ["ENVIRONMENT_PREFIX", "Source", "environment_source", "file_source", "find_project_file", "place_of"]
+__all__ = [
+    "ENVIRONMENT_PREFIX",
+    "TRUST_PROJECT",
+    "Source",
+    "environment_source",
+    "file_source",
+    "find_project_file",
+    "place_of",
+]
 
 ENVIRONMENT_PREFIX: Final = "LAMINA_"
+TRUST_PROJECT: Final = "LAMINA_TRUST_PROJECT"
+"""A variable that is no setting: see `lamina.settings.consent`."""
 _SHORT_NAMES: Final = {
     "LAMINA_DATA_DIR": ("data_dir",),
     "LAMINA_TENANT": ("memory", "tenant"),
@@ -40,14 +50,16 @@ class Source:
         return self.names.get(path, self.label)
 
 
-def place_of(location: str) -> dict[str, Any]:
-    """A database location, a path or a url, as memory settings that say the whole place."""
+def place_of(location: str, label: str) -> dict[str, Any]:
+    """A database location, a path or a url, as memory settings that say the whole place; `label` says who named it.
+
+    Raises:
+        ConfigError: it is a path that cannot be.
+    """
     scheme, separator, rest = location.partition("://")
-    if separator and scheme.lower() == "sqlite":
-        return {"provider": "sqlite", "path": _absolute(rest, Path.cwd())}
-    if separator:
+    if separator and scheme.lower() != "sqlite":
         return {"provider": None, "url": location}
-    return {"provider": "sqlite", "path": _absolute(location, Path.cwd())}
+    return {"provider": "sqlite", "path": _absolute(rest if separator else location, Path.cwd(), "memory.path", label)}
 
 
 def environment_source(environ: Mapping[str, str]) -> Source:
@@ -57,17 +69,18 @@ def environment_source(environ: Mapping[str, str]) -> Source:
     # Short names first, so that a long one refines what a short one gave.
     for variable in sorted(environ, key=lambda name: (name not in _SHORT_NAMES and name != "LAMINA_DB", name)):
         text = environ[variable]
-        if not variable.startswith(ENVIRONMENT_PREFIX) or not text:
+        if not variable.startswith(ENVIRONMENT_PREFIX) or not text or variable == TRUST_PROJECT:
             continue
         label = f"the environment variable {variable}"
         if variable == "LAMINA_DB":
-            for key, value in place_of(text).items():
+            for key, value in place_of(text, label).items():
                 _set(values, ("memory", key), value, label)
                 names[f"memory.{key}"] = label
             continue
         path = _SHORT_NAMES.get(variable) or tuple(variable[len(ENVIRONMENT_PREFIX) :].lower().split("__"))
-        _set(values, path, _absolute(text, Path.cwd()) if path in _PATHS else text, label)
-        names[".".join(path)] = label
+        dotted = ".".join(path)
+        _set(values, path, _absolute(text, Path.cwd(), dotted, label) if path in _PATHS else text, label)
+        names[dotted] = label
     return Source("the environment", values, names)
 
 
@@ -91,29 +104,39 @@ def file_source(file: Path) -> Source:
     """Settings from a TOML file. Relative paths in it are relative to its folder.
 
     Raises:
-        ConfigError: it cannot be read, or is no TOML.
+        ConfigError: it cannot be read, is no TOML, or has a plain value where our table should be.
     """
-    try:
-        values = tomllib.loads(_text(file))
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(str(file), f"is no valid TOML: {error}", "Correct the file.") from error
+    values = _parsed(file, _text(file))
     if file.name == "pyproject.toml":
-        values = values.get("tool", {}).get("lamina", {})
+        values = _table(_table(values, "tool", file, "tool"), "lamina", file, "tool.lamina")
+    label = f"the file {file}"
     for path in _PATHS:
         table = values if len(path) == 1 else values.get(path[0])
         if isinstance(table, dict) and isinstance(table.get(path[-1]), str):
-            table[path[-1]] = _absolute(table[path[-1]], file.parent)
-    return Source(f"the file {file}", values, {})
+            table[path[-1]] = _absolute(table[path[-1]], file.parent, ".".join(path), label)
+    return Source(label, values, {})
+
+
+def _parsed(file: Path, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except RecursionError as error:
+        raise ConfigError(str(file), "is nested too deeply", "Correct the file.") from error
+    except ValueError as error:  # no TOML, or a number of more digits than Python reads
+        raise ConfigError(str(file), f"is no valid TOML: {error}", "Correct the file.") from error
+
+
+def _table(values: dict[str, Any], key: str, file: Path, path: str) -> dict[str, Any]:
+    table = values.get(key, {})
+    if not isinstance(table, dict):
+        problem = f"must be a table, not {type(table).__name__} (from the file {file})"
+        raise ConfigError(path, problem, f"Write it as [{path}].")
+    return table
 
 
 def _speaks_of_lamina(file: Path) -> bool:
     text = _text(file)
-    if "tool.lamina" not in text:
-        return False
-    try:
-        return "lamina" in tomllib.loads(text).get("tool", {})
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(str(file), f"is no valid TOML: {error}", "Correct the file.") from error
+    return "lamina" in text and "lamina" in _table(_parsed(file, text), "tool", file, "tool")
 
 
 def _of_no_stranger(file: Path) -> Path:
@@ -130,10 +153,15 @@ def _text(file: Path) -> str:
         raise ConfigError(str(file), f"cannot be read: {error}", "Make it a readable file in UTF-8.") from error
 
 
-def _absolute(path: str, base: Path) -> Path:
+def _absolute(path: str, base: Path, field: str, label: str) -> Path:
     if path == ":memory:":
         return Path(path)
-    return base / Path(path).expanduser()
+    try:
+        return base / Path(path).expanduser()
+    except (RuntimeError, ValueError) as error:  # `~name` of nobody here; a NUL
+        raise ConfigError(
+            field, f"{path!r} names no file (from {label}): {str(error).rstrip('.')}", "Write it out."
+        ) from error
 
 
 def _set(values: dict[str, Any], path: tuple[str, ...], value: Any, label: str) -> None:
