@@ -14,7 +14,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar
 
-from lamina.adapters._shared.instants import to_micros
 from lamina.adapters.sqlite import checking, reading, words
 from lamina.adapters.sqlite.connection import MEMORY, Location, connect, create_private, inspect
 from lamina.adapters.sqlite.failures import ADAPTER, translated
@@ -26,9 +25,8 @@ from lamina.adapters.sqlite.workers import Workers
 from lamina.adapters.sqlite.writing import Writing
 from lamina.domain.filters import MemoryFilter
 from lamina.domain.lexical import query_terms
-from lamina.domain.memory import Layer, MemoryEntry, Vector
+from lamina.domain.memory import UNSET, Layer, MemoryEntry, Unset, Vector
 from lamina.domain.scope import Scope
-from lamina.domain.text import check_name, is_clean
 from lamina.domain.validation import check_vector
 from lamina.errors import (
     AdapterError,
@@ -36,7 +34,6 @@ from lamina.errors import (
     ConfigError,
     Conflict,
     EmbeddingDimensionError,
-    InvalidInput,
     LaminaError,
     StoreDamaged,
 )
@@ -48,6 +45,7 @@ from lamina.ports.memory_adapter import (
     SearchOptions,
     TermStatistics,
     Update,
+    check_meta,
 )
 
 __all__ = ["SqliteAdapter"]
@@ -134,9 +132,15 @@ class SqliteAdapter(MemoryAdapter):
         await self._write(lambda writing: writing.store(scope, entry))
 
     async def store_many(
-        self, scope: Scope, entries: Sequence[MemoryEntry], *, if_new: bool = False
+        self,
+        scope: Scope,
+        entries: Sequence[MemoryEntry],
+        *,
+        if_new: bool = False,
+        expected_meta: Mapping[str, str | None] | None = None,
     ) -> builtins.list[MemoryEntry | None]:
         def change(writing: Writing) -> builtins.list[MemoryEntry | None]:
+            writing.expect_meta(scope, expected_meta or {})
             if if_new:
                 return [writing.store_if_new(scope, entry) for entry in entries]
             for entry in entries:
@@ -153,8 +157,11 @@ class SqliteAdapter(MemoryAdapter):
     ) -> bool:
         return await self._write(lambda writing: writing.update(scope, id, updates, expected_revision))
 
-    async def update_many(self, scope: Scope, updates: Sequence[Update]) -> builtins.list[bool]:
+    async def update_many(
+        self, scope: Scope, updates: Sequence[Update], *, expected_meta: Mapping[str, str | None] | None = None
+    ) -> builtins.list[bool]:
         def change(writing: Writing) -> builtins.list[bool]:
+            writing.expect_meta(scope, expected_meta or {})
             return [_was_updated(writing, scope, update) for update in updates]
 
         return await self._write(change)
@@ -233,23 +240,19 @@ class SqliteAdapter(MemoryAdapter):
         return await self._read(lambda collection: reading.history(collection, scope, id))
 
     async def load_meta(self, scope: Scope, key: str) -> str | None:
-        def work(collection: Collection) -> str | None:
-            if not reading.can_be_id(key):
-                return None
-            query = "SELECT value FROM {meta} WHERE tenant = ? AND key = ?"
-            row = collection.execute(query, (scope.tenant, key)).fetchone()
-            return row[0] if row else None
+        return await self._read(lambda collection: reading.meta_value(collection, scope, key))
 
-        return await self._read(work)
+    async def save_meta(
+        self, scope: Scope, key: str, value: str, now: datetime, *, expected: str | Unset | None = UNSET
+    ) -> None:
+        check_meta(key, value)
+        wanted = {} if isinstance(expected, Unset) else {key: expected}
 
-    async def save_meta(self, scope: Scope, key: str, value: str, now: datetime) -> None:
-        check_name("key", key)
-        if not value.strip() or not is_clean(value):
-            remedy = "Give text that is not blank and holds no NUL and no lone surrogate."
-            raise InvalidInput("value", "is no text that can be kept", remedy)
-        query = "INSERT OR REPLACE INTO {meta} (tenant, key, value, saved_at) VALUES (?, ?, ?, ?)"
-        row = (scope.tenant, key, value, to_micros(now))
-        await self._change(lambda collection: collection.execute(query, row).rowcount)
+        def change(writing: Writing) -> None:
+            writing.expect_meta(scope, wanted)
+            writing.save_meta(scope, key, value, now)
+
+        await self._write(change)
 
     async def check(self) -> builtins.list[str]:
         """Look the whole file over; what is wrong, in plain words. Empty if it is sound.

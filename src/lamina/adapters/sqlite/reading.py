@@ -33,6 +33,7 @@ __all__ = [
     "get",
     "history",
     "list_entries",
+    "meta_value",
     "some_expired",
     "with_vector",
 ]
@@ -76,6 +77,15 @@ def history(collection: Collection, scope: Scope, id: str) -> list[MemoryEntry]:
         later = copy.deepcopy(later).replace(revision=revision) if text is None else version_of(text)
         versions.append(later)
     return [version for version in reversed(versions) if scope.admits(version)]
+
+
+def meta_value(collection: Collection, scope: Scope, key: str) -> str | None:
+    """As `MemoryAdapter.load_meta`."""
+    if not can_be_id(key):
+        return None
+    query = "SELECT value FROM {meta} WHERE tenant = ? AND key = ?"
+    row = collection.execute(query, (scope.tenant, key)).fetchone()
+    return row[0] if row else None
 
 
 def list_entries(collection: Collection, options: ListOptions) -> list[MemoryEntry]:

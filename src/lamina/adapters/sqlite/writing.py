@@ -16,7 +16,7 @@ from typing import Any, Final
 from lamina.adapters._shared.instants import to_micros
 from lamina.adapters._shared.where_sql import scope_sql
 from lamina.adapters.sqlite.partitions import expected_dimensions, partition_of
-from lamina.adapters.sqlite.reading import can_be_id, find_by_id, find_twin, with_vector
+from lamina.adapters.sqlite.reading import can_be_id, find_by_id, find_twin, meta_value, with_vector
 from lamina.adapters.sqlite.rows import STORED, pack, values_of, written
 from lamina.adapters.sqlite.tables import Collection
 from lamina.adapters.sqlite.vectors import VectorWriter
@@ -26,7 +26,7 @@ from lamina.domain.memory import MemoryEntry
 from lamina.domain.scope import Scope
 from lamina.domain.validation import check_entry
 from lamina.errors import Conflict, EmbeddingDimensionError
-from lamina.ports.memory_adapter import ACCESS_FIELDS, check_in_scope, check_updates
+from lamina.ports.memory_adapter import ACCESS_FIELDS, check_in_scope, check_meta_value, check_updates
 
 __all__ = ["Writing"]
 
@@ -141,6 +141,16 @@ class Writing:
                 self._collection.execute(statement + those, (partition,))
             dropped += self._vectors.drop(partition)
         return dropped
+
+    def expect_meta(self, scope: Scope, expected_meta: Mapping[str, str | None]) -> None:
+        """Raise `Conflict` if one of these keys has another value."""
+        for key, expected in expected_meta.items():
+            check_meta_value(key, meta_value(self._collection, scope, key), expected)
+
+    def save_meta(self, scope: Scope, key: str, value: str, now: datetime) -> None:
+        """Keep the text, which passed `check_meta`."""
+        query = "INSERT OR REPLACE INTO {meta} (tenant, key, value, saved_at) VALUES (?, ?, ?, ?)"
+        self._collection.execute(query, (scope.tenant, key, value, to_micros(now)))
 
     def flush(self) -> None:
         """Write what was gathered."""
