@@ -274,7 +274,11 @@ class MemoryAdapter(ABC):
         return None
 
     async def history(self, scope: Scope, id: str) -> builtins.list[MemoryEntry]:
-        """What the entry was at each earlier revision, oldest first, without embeddings; empty if there is none.
+        """What the entry was before each replacement and each update of a field in `HISTORY_FIELDS`.
+
+        Oldest first, without embeddings; empty if there is none. Updates of nothing else (relevance,
+        vectors, counts of reading) leave no version, so that decay fills no history. An adapter may keep
+        only the latest 50 versions of an entry (`HISTORY_KEPT`).
 
         Of the versions, only those that lie in the scope themselves: a replacement by another owner's
         entry does not show its owner the former one's.

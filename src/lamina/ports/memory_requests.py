@@ -89,7 +89,7 @@ class Capability(StrEnum):
     EXPIRY = "native expiry"
     """The backend itself removes expired entries some time after their instant."""
     HISTORY = "history"
-    """Keeps what an entry was before each update."""
+    """Keeps what an entry was before each update that changes what it says or how it is found."""
     PERSISTENCE = "persistence"
     """What was acknowledged is there after the process has ended."""
 

@@ -174,7 +174,7 @@ class MissingIdsRaise(Mutant):
 class RevisionsSkip(Mutant):
     caught_by = "test_each_update_counts_the_revision_up"
 
-    def _write(self, old, entry):
+    def _write(self, old, entry, *, is_history=True):
         super()._write(old, entry.replace(revision=1 if old is None else old.entry.revision + 2))
 
 

@@ -24,7 +24,7 @@ class FoldsNames(Mutant):
             scope.include_shared,
         )
 
-    def _write(self, old, entry):
+    def _write(self, old, entry, *, is_history=True):
         names = {name: self.fold(getattr(entry, name)) for name in ("tenant", "owner", "namespace")}
         super()._write(old, entry.replace(**names))
 

@@ -23,6 +23,8 @@ from lamina.domain.validation import check_entry, check_vector
 from lamina.errors import Conflict
 from lamina.ports.memory_adapter import (
     ACCESS_FIELDS,
+    HISTORY_FIELDS,
+    HISTORY_KEPT,
     Capability,
     ListOptions,
     MemoryAdapter,
@@ -285,15 +287,15 @@ class InMemoryAdapter(MemoryAdapter):
             changes["revision"] = revision + 1
         changed = old.entry.replace(**changes)
         check_entry(changed)
-        self._write(old, changed)
+        self._write(old, changed, is_history=not changes.keys().isdisjoint(HISTORY_FIELDS))
         return True
 
-    def _write(self, old: Row | None, entry: MemoryEntry) -> None:
+    def _write(self, old: Row | None, entry: MemoryEntry, *, is_history: bool = True) -> None:
         """Keep a copy of the entry; an old row keeps its place, its past, and its words if they are the same."""
         entry = copied(entry)
         past = () if old is None else old.past
-        if old is not None and entry.revision != old.entry.revision:
-            past = (*past, old.entry.replace(embedding=None))
+        if old is not None and is_history:
+            past = (*past, old.entry.replace(embedding=None))[-HISTORY_KEPT:]
         if old is not None and old.entry.content == entry.content:
             row = Row(entry, old.digest, old.terms, past)
         else:

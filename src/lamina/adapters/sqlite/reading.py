@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import sqlite3
 from collections.abc import Iterable
 from datetime import datetime
@@ -64,19 +63,13 @@ def get(collection: Collection, scope: Scope, id: str) -> MemoryEntry | None:
 
 
 def history(collection: Collection, scope: Scope, id: str) -> list[MemoryEntry]:
-    """As `MemoryAdapter.history`. A version without a text differs from the next one in its vector only."""
+    """As `MemoryAdapter.history`."""
     found = find_by_id(collection, scope.tenant, id)
     if found is None or not scope.admits(found[1]):
         return []
-    later = found[1]
-    versions = []
-    rows = collection.execute(
-        "SELECT revision, entry FROM {history} WHERE seq = ? ORDER BY revision DESC", (later.seq,)
-    )
-    for revision, text in rows:
-        later = copy.deepcopy(later).replace(revision=revision) if text is None else version_of(text)
-        versions.append(later)
-    return [version for version in reversed(versions) if scope.admits(version)]
+    query = "SELECT entry FROM {history} WHERE seq = ? ORDER BY revision"
+    versions = [version_of(text) for (text,) in collection.execute(query, (found[1].seq,))]
+    return [version for version in versions if scope.admits(version)]
 
 
 def meta_value(collection: Collection, scope: Scope, key: str) -> str | None:
