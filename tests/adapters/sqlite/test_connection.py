@@ -301,6 +301,33 @@ def test_a_wrong_setting_is_named(file: Path, options: dict[str, object]) -> Non
         SqliteAdapter(**{"path": file, **options})
 
 
+@pytest.mark.parametrize("path", ["", "a\0b", "a\ud83d", "file:x.db", "FILE:///x?mode=memory", b"x.db"], ids=repr)
+def test_a_path_that_no_file_can_have_is_named(path: str) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        SqliteAdapter(path)
+    assert refusal.value.field == "path"
+
+
+@pytest.mark.parametrize("readers", [0, 2])
+async def test_a_relative_path_leads_where_it_led_at_first(tmp_path: Path, monkeypatch, readers: int) -> None:
+    for folder in ("ours", "theirs"):
+        (tmp_path / folder).mkdir()
+        monkeypatch.chdir(tmp_path / folder)
+        await filled(Path("lamina.db"), 0)
+    monkeypatch.chdir(tmp_path / "ours")
+    adapter = SqliteAdapter("lamina.db", readers=readers)
+    monkeypatch.chdir(tmp_path / "theirs")
+    await adapter.initialize()
+    await put(adapter, memory())
+    assert ids(await listed(adapter)) == ["m1"]
+    await adapter.close()
+    for folder, expected in (("ours", ["m1"]), ("theirs", [])):
+        other = SqliteAdapter(tmp_path / folder / "lamina.db")
+        await other.initialize()
+        assert ids(await listed(other)) == expected
+        await other.close()
+
+
 async def test_opening_and_closing_many_times_leaves_no_handle_open(file: Path) -> None:
     handles = Path("/proc/self/fd")
     if not handles.exists():

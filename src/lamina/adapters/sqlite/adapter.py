@@ -11,11 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from os import PathLike
-from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar
 
 from lamina.adapters.sqlite import checking, reading, words
-from lamina.adapters.sqlite.connection import MEMORY, Location, connect, create_private, inspect
+from lamina.adapters.sqlite.connection import Location, connect, create_private, inspect, locate
 from lamina.adapters.sqlite.failures import ADAPTER, translated
 from lamina.adapters.sqlite.migrations import MIGRATIONS, Migration, check_version, migrate, refuse_newer
 from lamina.adapters.sqlite.partitions import expected_dimensions, resolve
@@ -60,8 +59,8 @@ class SqliteAdapter(MemoryAdapter):
     """Memories in one SQLite file, on the standard library alone.
 
     Args:
-        path: The file, made with its folders if there is none; `:memory:` keeps all in this
-            process's memory, until `close`.
+        path: The file, made with its folders if there is none; a relative one is taken from where
+            the process is now. `:memory:` keeps all in this process's memory, until `close`.
         table: Prefix of the collection's tables; one file holds several collections.
         busy_timeout: How long, in seconds, a call waits for another process that is writing.
         readers: How many threads read beside the one that writes; with 0 that one does both.
@@ -96,10 +95,8 @@ class SqliteAdapter(MemoryAdapter):
     ) -> None:
         _check_number("busy_timeout", busy_timeout, MAX_TIMEOUT)
         _check_number("readers", readers, MAX_READERS)
-        if not str(path):
-            raise ConfigError("path", "is empty", "Give the path of a file, or ':memory:'.")
-        in_memory = str(path) == MEMORY
-        self._location = Location(None if in_memory else Path(path), float(busy_timeout))
+        self._location = locate(path, float(busy_timeout))
+        in_memory = self._location.path is None
         self._tables = Tables(table)
         self._readers = 0 if in_memory else int(readers)
         self._backup = backup
