@@ -17,6 +17,7 @@ from lamina.adapters.sqlite import checking, reading, words
 from lamina.adapters.sqlite.connection import Location, connect, create_private, inspect, locate
 from lamina.adapters.sqlite.failures import ADAPTER, translated
 from lamina.adapters.sqlite.migrations import MIGRATIONS, Migration, check_version, migrate, refuse_newer
+from lamina.adapters.sqlite.opened_file import OpenedFile
 from lamina.adapters.sqlite.partitions import expected_dimensions, resolve
 from lamina.adapters.sqlite.rows import pack
 from lamina.adapters.sqlite.tables import Collection, Tables
@@ -108,8 +109,9 @@ class SqliteAdapter(MemoryAdapter):
     async def initialize(self) -> None:
         with self._changing:
             if self._workers is None or not self._workers.are_of_this_process:
-                opened = partial(_open, self._location, self._tables, self._migrations, backup=self._backup)
-                self._workers = Workers(opened, place=str(self._location), readers=self._readers)
+                file = OpenedFile(self._location)
+                opened = partial(_open, self._location, self._tables, self._migrations, file=file, backup=self._backup)
+                self._workers = Workers(opened, file.check, place=str(self._location), readers=self._readers)
                 self._ending = weakref.finalize(self, self._workers.abandon)
             workers = self._workers
         try:
@@ -320,18 +322,26 @@ def _was_updated(writing: Writing, scope: Scope, update: Update) -> bool:
 
 
 def _open(
-    location: Location, tables: Tables, migrations: tuple[Migration, ...], writes: bool, *, backup: bool
+    location: Location,
+    tables: Tables,
+    migrations: tuple[Migration, ...],
+    writes: bool,
+    *,
+    file: OpenedFile,
+    backup: bool,
 ) -> sqlite3.Connection:
     """What a thread does before its first job; the writing one's comes first."""
-    if not writes:
-        return connect(location, writes=False)
-    if location.path is not None:
-        create_private(location.path)
-    inspect(location, lambda connection: refuse_newer(Collection(connection, tables), len(migrations)))
-    connection = connect(location, writes=True)
+    if writes:
+        if location.path is not None:
+            create_private(location.path)
+        file.note()
+        inspect(location, lambda connection: refuse_newer(Collection(connection, tables), len(migrations)))
+    connection = connect(location, writes=writes)
     try:
-        with translated(str(location)):
-            migrate(location, Collection(connection, tables), migrations, backup=backup)
+        file.check()
+        if writes:
+            with translated(str(location)):
+                migrate(location, Collection(connection, tables), migrations, backup=backup)
     except BaseException:
         connection.close()
         raise

@@ -66,7 +66,7 @@ def locate(path: str | PathLike[str], busy_timeout: float) -> Location:
     Raises:
         ConfigError: no file can have the path.
     """
-    name = fspath(path)
+    name: object = fspath(path) if isinstance(path, PathLike) else path
     if not isinstance(name, str) or not name:
         raise ConfigError("path", "is empty or no text", "Give the path of a file, or ':memory:'.")
     if not is_clean(name):

@@ -46,6 +46,10 @@ class _Job:
             self.loop.call_soon_threadsafe(_settle, self.future, outcome, error)
 
 
+def _approve() -> None:
+    pass
+
+
 def _nothing(_: sqlite3.Connection) -> None:
     pass
 
@@ -63,10 +67,19 @@ class Workers:
     """The writing thread and `readers` reading ones; without any, the writing thread does both.
 
     `connect` is called in a thread before its first job, and again before the next if it raised.
+    `check` is called before a transaction that writes is committed; if it raises, nothing is.
     """
 
-    def __init__(self, connect: Callable[[bool], sqlite3.Connection], *, place: str, readers: int) -> None:
+    def __init__(
+        self,
+        connect: Callable[[bool], sqlite3.Connection],
+        check: Callable[[], None] = _approve,
+        *,
+        place: str,
+        readers: int,
+    ) -> None:
         self._connect = connect
+        self._check = check
         self._place = place
         self._writing: SimpleQueue[_Job | None] = SimpleQueue()
         self._reading: SimpleQueue[_Job | None] = SimpleQueue() if readers else self._writing
@@ -111,7 +124,7 @@ class Workers:
         return await future
 
     def _start(self, name: str, queue: SimpleQueue[_Job | None], *, writes: bool) -> threading.Thread:
-        thread = _Worker(self._connect, queue, self._place, writes=writes)
+        thread = _Worker(self._connect, self._check, queue, self._place, writes=writes)
         started = threading.Thread(target=thread.run, name=f"lamina-sqlite-{name}", daemon=True)
         started.start()
         return started
@@ -123,12 +136,14 @@ class _Worker:
     def __init__(
         self,
         connect: Callable[[bool], sqlite3.Connection],
+        check: Callable[[], None],
         queue: SimpleQueue[_Job | None],
         place: str,
         *,
         writes: bool,
     ) -> None:
         self._connect = connect
+        self._check = check
         self._queue = queue
         self._place = place
         self._writes = writes
@@ -189,6 +204,7 @@ class _Worker:
         with translated(self._place), _ending(connection):
             connection.execute("BEGIN IMMEDIATE")
             outcomes = [self._attempt(connection, job) for job in group]
+            self._check()
             connection.execute("COMMIT")
         return outcomes
 
