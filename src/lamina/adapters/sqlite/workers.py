@@ -150,17 +150,25 @@ class _Worker:
         self._connection: sqlite3.Connection | None = None
 
     def run(self) -> None:
-        job = self._queue.get()
-        while job is not None and job.kind != "stop":
-            job = self._serve(job)
-        if self._connection is not None:
-            self._connection.close()
-        if job is not None:
-            job.answer(None, None)
+        ahead: list[_Job | None] = []
+        while self._serve(ahead):
+            pass
 
-    def _serve(self, job: _Job) -> _Job | None:
-        """Do the job, perhaps with others that wait behind it, and return the next one."""
-        group, following = self._gather(job)
+    def _serve(self, ahead: list[_Job | None]) -> bool:
+        """Wait for a job and do it, perhaps with others that wait behind it; False if it was the last.
+
+        What is taken from the queue and not done yet stays in `ahead`. All that is known of a job is
+        gone on return: a thread that waits must not keep alive what the job's work refers to, the
+        adapter among it, or one that is dropped unclosed would never be collected.
+        """
+        job = ahead.pop() if ahead else self._queue.get()
+        if job is None or job.kind == "stop":
+            if self._connection is not None:
+                self._connection.close()
+            if job is not None:
+                job.answer(None, None)
+            return False
+        group = self._gather(job, ahead)
         try:
             connection = self._opened()
             if job.kind == "write":
@@ -171,18 +179,19 @@ class _Worker:
             outcomes = [(None, error)] * len(group)
         for each, outcome in zip(group, outcomes, strict=True):
             each.answer(*outcome)
-        return following[0] if following else self._queue.get()
+        return True
 
-    def _gather(self, first: _Job) -> tuple[list[_Job], list[_Job | None]]:
-        """The job with the writing ones that wait behind it, and what was taken from the queue after them."""
+    def _gather(self, first: _Job, ahead: list[_Job | None]) -> list[_Job]:
+        """The job with the writing ones that wait behind it; what ends them is left in `ahead`."""
         group = [first]
         with suppress(Empty):
             while first.kind == "write" and len(group) < GROUP:
                 job = self._queue.get_nowait()
                 if job is None or job.kind != "write":
-                    return group, [job]
+                    ahead.append(job)
+                    break
                 group.append(job)
-        return group, []
+        return group
 
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
