@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 from weakref import WeakKeyDictionary
 
 from lamina.domain.filters import Expiry, MemoryFilter
-from lamina.domain.memory import Layer, MemoryEntry, Vector
+from lamina.domain.memory import UNSET, Layer, MemoryEntry, Unset, Vector
 from lamina.domain.scope import Scope
 from lamina.domain.validation import check_entry
 from lamina.errors import Conflict, Unsupported
@@ -31,6 +31,7 @@ from lamina.ports.memory_requests import (
     Update,
     check_in_scope,
     check_meta,
+    check_meta_value,
     check_updates,
 )
 
@@ -50,6 +51,7 @@ __all__ = [
     "Update",
     "check_in_scope",
     "check_meta",
+    "check_meta_value",
     "check_updates",
 ]
 
@@ -153,19 +155,29 @@ class MemoryAdapter(ABC):
     # Built on the core --------------------------------------------------------------------
 
     async def store_many(
-        self, scope: Scope, entries: Sequence[MemoryEntry], *, if_new: bool = False
+        self,
+        scope: Scope,
+        entries: Sequence[MemoryEntry],
+        *,
+        if_new: bool = False,
+        expected_meta: Mapping[str, str | None] | None = None,
     ) -> builtins.list[MemoryEntry | None]:
         """Store each entry in turn; the result holds, in order, None for each one that was written.
 
         With `if_new`, an entry is not written if one with its id, or else one that says the same (see
         `find_duplicate`), is live at its `created_at`, among those stored or earlier in the batch; that one
         is returned in its place. One with its id outside the scope is a `ScopeError`, as in `store`.
+
+        Raises:
+            Conflict: one of the keys of `expected_meta` has another value (see `save_meta`; None for
+                absent) at the moment of writing. Nothing is written.
         """
         for entry in entries:  # before the look-up, which would show a twin outside the scope
             check_entry(entry)
             check_in_scope(scope, entry)
         found: builtins.list[MemoryEntry | None] = []
         async with self._turn():
+            await self._check_expected(scope, expected_meta)
             for entry in entries:
                 twin = await self._find_twin(scope, entry) if if_new else None
                 if twin is None:
@@ -173,14 +185,23 @@ class MemoryAdapter(ABC):
                 found.append(twin)
         return found
 
-    async def update_many(self, scope: Scope, updates: Sequence[Update]) -> builtins.list[bool]:
-        """Make each change in turn; False, in order, for each that met no entry or another revision."""
+    async def update_many(
+        self, scope: Scope, updates: Sequence[Update], *, expected_meta: Mapping[str, str | None] | None = None
+    ) -> builtins.list[bool]:
+        """Make each change in turn; False, in order, for each that met no entry or another revision.
+
+        Raises:
+            Conflict: a meta value is another than expected, as in `store_many`; nothing is changed.
+        """
         done: builtins.list[bool] = []
-        for each in updates:
-            try:
-                done.append(await self.update(scope, each.id, each.changes, expected_revision=each.expected_revision))
-            except Conflict:
-                done.append(False)
+        async with self._turn():
+            await self._check_expected(scope, expected_meta)
+            for each in updates:
+                revision = each.expected_revision
+                try:
+                    done.append(await self.update(scope, each.id, each.changes, expected_revision=revision))
+                except Conflict:
+                    done.append(False)
         return done
 
     async def delete_many(
@@ -253,7 +274,11 @@ class MemoryAdapter(ABC):
         return None
 
     async def history(self, scope: Scope, id: str) -> builtins.list[MemoryEntry]:
-        """What the entry was at each earlier revision, oldest first, without embeddings; empty if there is none.
+        """What the entry was before each replacement and each update of a field in `HISTORY_FIELDS`.
+
+        Oldest first, without embeddings; empty if there is none. Updates of nothing else (relevance,
+        vectors, counts of reading) leave no version, so that decay fills no history. An adapter may keep
+        only the latest 50 versions of an entry (`HISTORY_KEPT`).
 
         Of the versions, only those that lie in the scope themselves: a replacement by another owner's
         entry does not show its owner the former one's.
@@ -267,11 +292,25 @@ class MemoryAdapter(ABC):
         entry = await self.get(Scope(META_TENANT), _meta_id(scope, key))
         return None if entry is None else entry.content
 
-    async def save_meta(self, scope: Scope, key: str, value: str, now: datetime) -> None:
-        """Keep a non-blank text about the scope's tenant, such as its embedding fingerprint."""
+    async def save_meta(
+        self, scope: Scope, key: str, value: str, now: datetime, *, expected: str | Unset | None = UNSET
+    ) -> None:
+        """Keep a non-blank text about the scope's tenant, such as its embedding fingerprint.
+
+        Raises:
+            Conflict: `expected` is given, and another value is there now (None means: none is there).
+        """
+        check_meta(key, value)
         id = _meta_id(scope, key)
         entry = MemoryEntry(id=id, content=value, created_at=now, updated_at=now, tenant=META_TENANT)
-        await self.store(Scope(META_TENANT), entry)
+        async with self._turn():
+            if not isinstance(expected, Unset):
+                await self._check_expected(scope, {key: expected})
+            await self.store(Scope(META_TENANT), entry)
+
+    async def _check_expected(self, scope: Scope, expected_meta: Mapping[str, str | None] | None) -> None:
+        for key, expected in (expected_meta or {}).items():
+            check_meta_value(key, await self.load_meta(scope, key), expected)
 
     async def _find_twin(self, scope: Scope, entry: MemoryEntry) -> MemoryEntry | None:
         named = await self.get(Scope(entry.tenant), entry.id)
@@ -291,4 +330,4 @@ class MemoryAdapter(ABC):
 
 def _meta_id(scope: Scope, key: str) -> str:
     """One id for each tenant and key, however long the tenant's name is and whatever stands in it."""
-    return hashlib.sha256(f"{scope.tenant}\0{key}".encode()).hexdigest()
+    return hashlib.sha256(f"{scope.tenant}\0{key}".encode("utf-8", "surrogatepass")).hexdigest()

@@ -12,7 +12,7 @@ from lamina.domain.memory import MemoryEntry
 from lamina.domain.scope import Scope
 from lamina.domain.text import check_name, is_blank, is_clean
 from lamina.domain.validation import check_whole_number
-from lamina.errors import InvalidInput, InvalidType, ScopeError
+from lamina.errors import Conflict, InvalidInput, InvalidType, ScopeError
 
 __all__ = [
     "ACCESS_FIELDS",
@@ -30,6 +30,7 @@ __all__ = [
     "Update",
     "check_in_scope",
     "check_meta",
+    "check_meta_value",
     "check_updates",
 ]
 
@@ -80,16 +81,16 @@ class Capability(StrEnum):
     FILTER = "metadata filters"
     """Evaluates `MemoryFilter.where` itself; without it, a read with `where` is refused."""
     COMPARE_AND_SET = "compare and set"
-    """`touch`, `store_many(if_new=True)`, `delete_many` with a filter, and writes that expect a revision are atomic.
+    """What expects or looks before it writes is atomic, between processes too.
 
-    That is: between processes too.
+    That is: expected revisions and meta values, `touch`, `store_many(if_new=True)`, `delete_many` with a filter.
     """
     TRANSACTIONS = "transactions"
     """A batch is written whole or not at all, and a deletion takes row, text and vector together."""
     EXPIRY = "native expiry"
     """The backend itself removes expired entries some time after their instant."""
     HISTORY = "history"
-    """Keeps what an entry was before each update."""
+    """Keeps what an entry was before each update that changes what it says or how it is found."""
     PERSISTENCE = "persistence"
     """What was acknowledged is there after the process has ended."""
 
@@ -192,3 +193,13 @@ def check_meta(key: str, value: str) -> None:
     if is_blank(value) or not is_clean(value):
         remedy = "Give text that is not blank and holds no NUL and no lone surrogate."
         raise InvalidInput("value", "is no text that can be kept", remedy)
+
+
+def check_meta_value(key: str, value: str | None, expected: str | None) -> None:
+    """Refuse a write that expects another value, or None for none, under this key."""
+    if value != expected:
+        raise Conflict(f"The meta value {key!r}", f"it is {_quoted(value)}, not {_quoted(expected)}")
+
+
+def _quoted(value: str | None) -> str:
+    return "absent" if value is None else repr(value)

@@ -125,7 +125,7 @@ DAMAGE = {
         "contradict their partition",
     ),
     "the counter went back": ("UPDATE lamina_memories_counters SET value = 1 WHERE name = 'seq'", "newer than"),
-    "a version is left over": ("INSERT INTO lamina_memories_history VALUES (999, 1, NULL)", "former versions"),
+    "a version is left over": ("INSERT INTO lamina_memories_history VALUES (999, 1, '')", "former versions"),
     "a partition is missing": ("DELETE FROM lamina_memories_partitions", "leads nowhere"),
 }
 

@@ -2,6 +2,7 @@
 import asyncio
 import os
 import resource
+import shutil
 import sqlite3
 import stat
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 from lamina.adapters.sqlite import SqliteAdapter
 from lamina.adapters.sqlite.connection import APPLICATION_ID
 from lamina.errors import AdapterError, AdapterUnavailable, ConfigError, StoreDamaged
-from lamina.testing.memory_contract.material import MINE, by_text, ids, listed, memory, put
+from lamina.testing.memory_contract.material import MINE, NOW, by_text, ids, listed, memory, put
 
 posix = pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX")
 
@@ -299,6 +300,89 @@ def test_a_wrong_setting_is_named(file: Path, options: dict[str, object]) -> Non
     (setting,) = options
     with pytest.raises(ConfigError, match=setting):
         SqliteAdapter(**{"path": file, **options})
+
+
+@pytest.mark.parametrize("path", ["", "a\0b", "a\ud83d", "file:x.db", "FILE:///x?mode=memory", b"x.db", None], ids=repr)
+def test_a_path_that_no_file_can_have_is_named(path: str) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        SqliteAdapter(path)
+    assert refusal.value.field == "path"
+
+
+@pytest.mark.parametrize("readers", [0, 2])
+async def test_a_relative_path_leads_where_it_led_at_first(tmp_path: Path, monkeypatch, readers: int) -> None:
+    for folder in ("ours", "theirs"):
+        (tmp_path / folder).mkdir()
+        monkeypatch.chdir(tmp_path / folder)
+        await filled(Path("lamina.db"), 0)
+    monkeypatch.chdir(tmp_path / "ours")
+    adapter = SqliteAdapter("lamina.db", readers=readers)
+    monkeypatch.chdir(tmp_path / "theirs")
+    await adapter.initialize()
+    await put(adapter, memory())
+    assert ids(await listed(adapter)) == ["m1"]
+    await adapter.close()
+    for folder, expected in (("ours", ["m1"]), ("theirs", [])):
+        other = SqliteAdapter(tmp_path / folder / "lamina.db")
+        await other.initialize()
+        assert ids(await listed(other)) == expected
+        await other.close()
+
+
+@posix
+@pytest.mark.parametrize("readers", [0, 2])
+@pytest.mark.parametrize("what", ["deleted", "moved", "replaced", "its folder deleted"])
+async def test_nothing_is_acknowledged_into_a_file_that_is_gone(tmp_path: Path, what: str, readers: int) -> None:
+    file = tmp_path / "folder" / "lamina.db"
+    await filled(file, 1)
+    await filled(tmp_path / "other.db", 0)
+    adapter = SqliteAdapter(file, readers=readers)
+    await adapter.initialize()
+    await put(adapter, memory("before"))
+    if what == "its folder deleted":
+        shutil.rmtree(file.parent)
+    elif what == "deleted":
+        file.unlink()
+    elif what == "moved":
+        file.rename(tmp_path / "moved.db")
+    else:
+        (tmp_path / "other.db").rename(file)
+    for write in (put(adapter, memory("lost")), adapter.delete(MINE, "before"), adapter.save_meta(MINE, "k", "v", NOW)):
+        with pytest.raises(AdapterError, match="replaced" if what == "replaced" else "deleted or moved"):
+            await write
+    await adapter.close()
+    if what == "replaced":  # as the error says
+        for name in ("lamina.db-wal", "lamina.db-shm"):
+            file.with_name(name).unlink(missing_ok=True)
+    await adapter.initialize()
+    await put(adapter, memory("after"))
+    assert ids(await listed(adapter)) == ["after"]
+    assert await adapter.check() == []
+    await adapter.close()
+
+
+@posix
+async def test_a_file_that_is_put_back_is_written_again(file: Path, opened) -> None:
+    adapter = await opened()
+    aside = file.with_name("aside.db")
+    file.rename(aside)
+    with pytest.raises(AdapterError):
+        await put(adapter, memory("m1"))
+    aside.rename(file)
+    await put(adapter, memory("m2"))
+    assert ids(await listed(adapter)) == ["m2"]
+
+
+@posix
+async def test_no_further_connection_is_opened_to_another_file(file: Path, tmp_path: Path) -> None:
+    adapter = SqliteAdapter(file)
+    await adapter.initialize()  # the reading threads open theirs with their first job
+    await put(adapter, memory("ours"))
+    await filled(tmp_path / "other.db")
+    (tmp_path / "other.db").rename(file)
+    with pytest.raises(AdapterError, match="replaced"):
+        await listed(adapter)
+    await adapter.close()
 
 
 async def test_opening_and_closing_many_times_leaves_no_handle_open(file: Path) -> None:

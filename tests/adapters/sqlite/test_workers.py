@@ -188,6 +188,30 @@ def test_an_adapter_that_is_never_closed_ends_with_its_owner_without_a_sound(fil
     assert threads() == before
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="counts handles in /proc")
+def test_adapters_that_are_used_and_dropped_leave_no_thread_and_no_handle(tmp_path: Path) -> None:
+    def handles() -> int:
+        return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+    async def use(adapter: SqliteAdapter) -> None:
+        await adapter.initialize()
+        await asyncio.gather(*(put(adapter, memory(f"m{number}")) for number in range(5)))
+        await adapter.delete(MINE, "m0")
+        with pytest.raises(InvalidInput):
+            await put(adapter, memory("bad", " "))
+        assert await adapter.count(MINE, LIVE) == 4
+
+    threads_before, handles_before = threads(), handles()
+    for number in range(20):
+        asyncio.run(use(SqliteAdapter(tmp_path / f"{number}.db")))
+    gc.collect()
+    for worker in threads() - threads_before:
+        worker.join(10)
+    gc.collect()
+    assert threads() == threads_before
+    assert handles() <= handles_before + 2
+
+
 @pytest.mark.parametrize("closing", ["await adapter.close()", "pass"])
 def test_a_process_ends_quietly_whether_it_closes_or_not(file: Path, closing: str) -> None:
     code = f"""

@@ -136,27 +136,23 @@ async def test_the_names_of_an_owner_go_with_the_last_memory(adapter: SqliteAdap
     assert await adapter.check() == []
 
 
-async def test_history_tells_each_revision_and_writes_out_no_copy_for_a_vector_alone(
+async def test_history_copies_nothing_for_vectors_and_decay_and_keeps_the_latest_fifty(
     adapter: SqliteAdapter, rows
 ) -> None:
-    await put(adapter, memory("m1", "first", tags=["a"]))
+    await put(adapter, memory("m1", "first", tags=["a"]), memory("m2", "beside"))
+    for cycle in range(20):
+        decay = [Update(id, {"relevance": 1 / (cycle + 2), "updated_at": NOW}) for id in ("m1", "m2")]
+        await adapter.update_many(MINE, decay)
     await adapter.update(MINE, "m1", {"embedding": [1.0, 0.0]})
-    await adapter.update(MINE, "m1", {"content": "second", "tags": ["b"]})
-    await adapter.touch(MINE, ["m1"], NOW)
     await adapter.drop_embeddings(MINE)
+    assert rows("SELECT count(*) FROM lamina_memories_history") == [(0,)]
+    for number in range(60):
+        await adapter.update(MINE, "m1", {"content": f"text {number}"})
     past = await adapter.history(MINE, "m1")
-    assert [(entry.revision, entry.content, entry.tags) for entry in past] == [
-        (1, "first", ["a"]),
-        (2, "first", ["a"]),
-        (3, "second", ["b"]),
-    ]
+    assert [entry.content for entry in past] == [f"text {number}" for number in range(9, 59)]
+    assert rows("SELECT count(*) FROM lamina_memories_history") == [(50,)]
     past[0].tags.append("changed by the caller")
-    assert [entry.tags for entry in await adapter.history(MINE, "m1")] == [["a"], ["a"], ["b"]]
-    texts = rows("SELECT revision, entry IS NULL FROM lamina_memories_history ORDER BY revision")
-    assert texts == [(1, 1), (2, 0), (3, 1)]
-    entry = await adapter.get(MINE, "m1")
-    assert entry is not None
-    assert (entry.revision, entry.access_count) == (4, 1)
+    assert (await adapter.history(MINE, "m1"))[0].tags == ["a"]
 
 
 async def test_a_batch_with_one_bad_entry_writes_nothing_of_it(adapter: SqliteAdapter) -> None:

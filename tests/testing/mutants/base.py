@@ -20,8 +20,8 @@ class Spoils(Mutant):
     def spoil(self, entry: MemoryEntry) -> MemoryEntry:
         raise NotImplementedError
 
-    def _write(self, old, entry):
-        super()._write(old, self.spoil(entry))
+    def _write(self, old, entry, *, is_history=True):
+        super()._write(old, self.spoil(entry), is_history=is_history)
 
 
 class Misreads(Mutant):

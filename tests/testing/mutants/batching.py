@@ -40,3 +40,27 @@ class DeletesWithoutLookingAtVectors(Mutant):
 
     def _passes(self, scope, id, filter):
         return super()._passes(scope, id, filter and replace(filter, has_embedding=None))
+
+
+class ChecksNoMeta(Mutant):
+    caught_by = (
+        "test_a_batch_is_written_only_beside_the_meta_that_it_expects test_meta_is_saved_only_over_what_is_expected"
+    )
+
+    def _expect_meta(self, scope, expected_meta):
+        pass
+
+
+class ChecksTheFirstMetaOnly(Mutant):
+    caught_by = "test_a_batch_is_written_only_beside_the_meta_that_it_expects"
+
+    def _expect_meta(self, scope, expected_meta):
+        super()._expect_meta(scope, dict(list((expected_meta or {}).items())[:1]))
+
+
+class AbsentMetaPasses(Mutant):
+    caught_by = "test_meta_is_saved_only_over_what_is_expected"
+
+    def _expect_meta(self, scope, expected_meta):
+        there = {key: value for key, value in (expected_meta or {}).items() if (scope.tenant, key) in self._meta}
+        super()._expect_meta(scope, there)

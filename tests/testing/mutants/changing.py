@@ -174,7 +174,7 @@ class MissingIdsRaise(Mutant):
 class RevisionsSkip(Mutant):
     caught_by = "test_each_update_counts_the_revision_up"
 
-    def _write(self, old, entry):
+    def _write(self, old, entry, *, is_history=True):
         super()._write(old, entry.replace(revision=1 if old is None else old.entry.revision + 2))
 
 
@@ -298,14 +298,14 @@ class LooksAtAThousandForTwins(Mutant):
 class StoresBatchesBackwards(Mutant):
     caught_by = "test_a_batch_is_stored_in_its_order test_insertion_order_is_kept_whatever_the_clock_does"
 
-    async def store_many(self, scope, entries, *, if_new=False):
+    async def store_many(self, scope, entries, *, if_new=False, expected_meta=None):
         return (await super().store_many(scope, entries[::-1], if_new=if_new))[::-1]
 
 
 class BatchesDoNotReplace(Mutant):
     caught_by = "test_a_batch_replaces_too"
 
-    async def store_many(self, scope, entries, *, if_new=False):
+    async def store_many(self, scope, entries, *, if_new=False, expected_meta=None):
         new = [entry for entry in entries if self._row(scope, entry.id) is None]
         return await super().store_many(scope, new, if_new=if_new)
 
@@ -313,21 +313,21 @@ class BatchesDoNotReplace(Mutant):
 class StoresOldAndNew(Mutant):
     caught_by = "test_only_what_is_new_is_stored test_of_many_who_say_the_same_one_is_stored"
 
-    async def store_many(self, scope, entries, *, if_new=False):
+    async def store_many(self, scope, entries, *, if_new=False, expected_meta=None):
         return await super().store_many(scope, entries)
 
 
 class StoresOnlyWhatIsNew(Mutant):
     caught_by = "test_without_being_asked_twins_are_stored"
 
-    async def store_many(self, scope, entries, *, if_new=False):
+    async def store_many(self, scope, entries, *, if_new=False, expected_meta=None):
         return await super().store_many(scope, entries, if_new=True)
 
 
 class MissesTwinsInTheBatch(Mutant):
     caught_by = "test_only_what_is_new_is_stored"
 
-    async def store_many(self, scope, entries, *, if_new=False):
+    async def store_many(self, scope, entries, *, if_new=False, expected_meta=None):
         twins = [await self.find_duplicate(scope, e.layer, e.digest, e.created_at) if if_new else None for e in entries]
         await super().store_many(scope, [entry for entry, twin in zip(entries, twins, strict=True) if twin is None])
         return twins
@@ -336,8 +336,8 @@ class MissesTwinsInTheBatch(Mutant):
 class TheResultsOfABatchAreSorted(Mutant):
     caught_by = "test_updates_answer_in_order test_deletions_answer_in_order"
 
-    async def update_many(self, scope, updates):
-        return sorted(await super().update_many(scope, updates))
+    async def update_many(self, scope, updates, *, expected_meta=None):
+        return sorted(await super().update_many(scope, updates, expected_meta=expected_meta))
 
     async def delete_many(self, scope, ids, *, filter=None):
         return sorted(await super().delete_many(scope, ids, filter=filter))
@@ -346,7 +346,7 @@ class TheResultsOfABatchAreSorted(Mutant):
 class AConflictEndsTheBatch(Mutant):
     caught_by = "test_updates_answer_in_order"
 
-    async def update_many(self, scope, updates):
+    async def update_many(self, scope, updates, *, expected_meta=None):
         return [await self.update(scope, e.id, e.changes, expected_revision=e.expected_revision) for e in updates]
 
 
@@ -359,7 +359,7 @@ class WritesBatchesOneByOne(Mutant):
 class CommitsEveryThousand(Mutant):
     caught_by = "test_a_large_batch_is_one_batch"
 
-    async def store_many(self, scope, entries, *, if_new=False):
+    async def store_many(self, scope, entries, *, if_new=False, expected_meta=None):
         found = []
         for start in range(0, len(entries), 1_000):
             found += await super().store_many(scope, entries[start : start + 1_000], if_new=if_new)
@@ -369,9 +369,9 @@ class CommitsEveryThousand(Mutant):
 class RollsBackWithoutItsHistory(Mutant):
     caught_by = "test_a_batch_with_a_bad_update_changes_nothing"
 
-    async def update_many(self, scope, updates):
+    async def update_many(self, scope, updates, *, expected_meta=None):
         try:
-            return await super().update_many(scope, updates)
+            return await super().update_many(scope, updates, expected_meta=expected_meta)
         except InvalidInput:
             row = self._row(scope, updates[0].id)
             self._tenant(scope).put(replace(row, past=(row.entry,)))

@@ -3,8 +3,9 @@
 import asyncio
 
 from lamina.adapters.in_memory import InMemoryAdapter
+from lamina.domain.memory import UNSET
 from lamina.errors import AdapterUnavailable, Conflict
-from lamina.ports.memory_adapter import Capability
+from lamina.ports.memory_adapter import Capability, check_meta_value
 from mutants.base import Mutant
 
 
@@ -53,6 +54,30 @@ class LooksThenDeletes(Mutant):
         return [passes and await self.delete(scope, id) for id, passes in zip(ids, passing, strict=True)]
 
 
+class ChecksTheMetaThenSaves(Mutant):
+    caught_by = "test_of_many_who_expect_the_same_meta_one_wins"
+
+    async def save_meta(self, scope, key, value, now, *, expected=UNSET):
+        if expected is not UNSET:
+            check_meta_value(key, await self.load_meta(scope, key), expected)
+        await asyncio.sleep(0)
+        await super().save_meta(scope, key, value, now)
+
+
+class ChecksTheMetaThenWrites(Mutant):
+    caught_by = "test_nothing_is_written_after_the_meta_that_it_expects_has_changed"
+
+    async def store_many(self, scope, entries, *, if_new=False, expected_meta=None):
+        self._expect_meta(scope, expected_meta)
+        await asyncio.sleep(0)
+        return await super().store_many(scope, entries, if_new=if_new)
+
+    async def update_many(self, scope, updates, *, expected_meta=None):
+        self._expect_meta(scope, expected_meta)
+        await asyncio.sleep(0)
+        return await super().update_many(scope, updates)
+
+
 class ReadsThenCounts(Mutant):
     caught_by = "test_every_read_is_counted"
 
@@ -67,7 +92,7 @@ class ReadsThenCounts(Mutant):
 class LooksThenStores(Mutant):
     caught_by = "test_of_many_who_say_the_same_one_is_stored"
 
-    async def store_many(self, scope, entries, *, if_new=False):
+    async def store_many(self, scope, entries, *, if_new=False, expected_meta=None):
         found = []
         for entry in entries:
             twin = await self.find_duplicate(scope, entry.layer, entry.digest, entry.created_at) if if_new else None
@@ -81,7 +106,7 @@ class LooksThenStores(Mutant):
 class HalfABatchWhenCancelled(Mutant):
     caught_by = "test_a_call_that_is_cancelled_is_done_whole_or_not_at_all"
 
-    async def store_many(self, scope, entries, *, if_new=False):
+    async def store_many(self, scope, entries, *, if_new=False, expected_meta=None):
         found = []
         for start in range(0, len(entries), 20):
             found += await super().store_many(scope, entries[start : start + 20], if_new=if_new)

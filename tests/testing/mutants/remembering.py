@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from lamina.domain.scope import Scope
 from lamina.errors import Conflict
+from lamina.ports.memory_adapter import HISTORY_KEPT
 from mutants.base import Mutant
 
 EXPIRED = "test_nothing_of_an_expired_memory_is_left_in_the_new_one_of_its_id"
@@ -115,3 +116,34 @@ class HistoryOutlivesItsMemory(Mutant):
 
     async def history(self, scope, id):
         return [*self.__dict__.get("graves", {}).get(id, ()), *await super().history(scope, id)]
+
+
+class RemembersEachRevision(Mutant):
+    caught_by = "test_a_history_is_of_what_was_said_and_not_of_what_it_is_worth"
+
+    def _write(self, old, entry, *, is_history=True):
+        super()._write(old, entry, is_history=old is not None and entry.revision != old.entry.revision)
+
+
+class RemembersContentOnly(Mutant):
+    caught_by = "test_each_field_that_says_something_has_a_history"
+
+    def _write(self, old, entry, *, is_history=True):
+        super()._write(old, entry, is_history=old is not None and entry.content != old.entry.content)
+
+
+class RemembersTenVersions(Mutant):
+    caught_by = "test_a_history_has_the_latest_fifty_versions_at_least"
+
+    async def history(self, scope, id):
+        return (await super().history(scope, id))[-10:]
+
+
+class RemembersTheFirstVersions(Mutant):
+    caught_by = "test_a_history_has_the_latest_fifty_versions_at_least"
+
+    async def history(self, scope, id):
+        row = self._row(scope, id)
+        first = self.__dict__.setdefault("first", [])
+        first += [entry for entry in (row.past if row else ()) if entry.revision > len(first)]
+        return first[:HISTORY_KEPT]

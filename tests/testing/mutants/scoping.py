@@ -24,7 +24,7 @@ class FoldsNames(Mutant):
             scope.include_shared,
         )
 
-    def _write(self, old, entry):
+    def _write(self, old, entry, *, is_history=True):
         names = {name: self.fold(getattr(entry, name)) for name in ("tenant", "owner", "namespace")}
         super()._write(old, entry.replace(**names))
 
@@ -202,7 +202,7 @@ class StoresOutsideTheScope(Mutant):
         check_entry(entry)
         super()._store(Scope(entry.tenant), entry)
 
-    async def store_many(self, scope, entries, *, if_new=False):
+    async def store_many(self, scope, entries, *, if_new=False, expected_meta=None):
         if any(entry.tenant != scope.tenant for entry in entries):
             return await super().store_many(scope, entries, if_new=if_new)
         return await super().store_many(Scope(scope.tenant), entries, if_new=if_new)
@@ -211,7 +211,7 @@ class StoresOutsideTheScope(Mutant):
 class LooksForTwinsBeforeItChecksTheScope(Mutant):
     caught_by = "test_nobody_stores_outside_the_scope"
 
-    async def store_many(self, scope, entries, *, if_new=False):
+    async def store_many(self, scope, entries, *, if_new=False, expected_meta=None):
         for entry in entries if if_new else ():
             own = Scope(entry.tenant, entry.owner, entry.namespace)
             if twin := await self.find_duplicate(own, entry.layer, entry.digest, entry.created_at):
@@ -232,8 +232,8 @@ class ReplacesOutsideTheScope(Mutant):
 class MetaForAllTenants(Mutant):
     caught_by = "test_what_is_kept_about_a_tenant_is_the_tenants"
 
-    async def save_meta(self, scope, key, value, now):
-        await super().save_meta(Scope("all"), key, value, now)
+    async def save_meta(self, scope, key, value, now, **expected):
+        await super().save_meta(Scope("all"), key, value, now, **expected)
 
     async def load_meta(self, scope, key):
         return await super().load_meta(Scope("all"), key)
@@ -242,8 +242,8 @@ class MetaForAllTenants(Mutant):
 class MetaUnderOneKey(Mutant):
     caught_by = "test_what_is_kept_about_a_tenant_is_the_tenants"
 
-    async def save_meta(self, scope, key, value, now):
-        await super().save_meta(scope, "meta", value, now)
+    async def save_meta(self, scope, key, value, now, **expected):
+        await super().save_meta(scope, "meta", value, now, **expected)
 
     async def load_meta(self, scope, key):
         return await super().load_meta(scope, "meta")
@@ -252,7 +252,7 @@ class MetaUnderOneKey(Mutant):
 class MetaIsAMemory(Mutant):
     caught_by = "test_what_is_kept_about_a_tenant_is_no_memory"
 
-    async def save_meta(self, scope, key, value, now):
+    async def save_meta(self, scope, key, value, now, **expected):
         entry = MemoryEntry(id=key, content=value, created_at=now, updated_at=now, tenant=scope.tenant)
         await self.store(Scope(scope.tenant), entry)
 
@@ -264,8 +264,8 @@ class MetaIsAMemory(Mutant):
 class MetaOfTheOwner(Mutant):
     caught_by = "test_what_is_kept_about_a_tenant_is_no_memory"
 
-    async def save_meta(self, scope, key, value, now):
-        await super().save_meta(scope, f"{scope.owner} {key}", value, now)
+    async def save_meta(self, scope, key, value, now, **expected):
+        await super().save_meta(scope, f"{scope.owner} {key}", value, now, **expected)
 
     async def load_meta(self, scope, key):
         return await super().load_meta(scope, f"{scope.owner} {key}")

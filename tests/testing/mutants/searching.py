@@ -196,7 +196,7 @@ class SearchesWithAnyQuery(Mutant):
 class OneLengthForAllTenants(Mutant):
     caught_by = "test_tenants_have_vectors_of_lengths_of_their_own"
 
-    def _write(self, old, entry):
+    def _write(self, old, entry, *, is_history=True):
         for tenant in self._tenants.values():
             if entry.embedding is not None:
                 tenant.check_dimensions(entry.embedding)

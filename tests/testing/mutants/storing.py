@@ -282,8 +282,8 @@ class RefusesStrangeIds(Mutant):
 class MetaIsCleaned(Mutant):
     caught_by = "test_meta_is_refused_if_it_could_not_be_kept"
 
-    async def save_meta(self, scope, key, value, now):
-        await super().save_meta(scope, key, clean(value), now)
+    async def save_meta(self, scope, key, value, now, **expected):
+        await super().save_meta(scope, key, clean(value), now, **expected)
 
 
 class ChecksOnlyTheFirstOfABatch(Misreads):
@@ -292,7 +292,7 @@ class ChecksOnlyTheFirstOfABatch(Misreads):
     def admits(self, scope, filter, entry):
         return filter.admits(scope, entry)
 
-    async def store_many(self, scope, entries, *, if_new=False):
+    async def store_many(self, scope, entries, *, if_new=False, expected_meta=None):
         if entries:
             check_entry(entries[0])
         found = []

@@ -71,7 +71,7 @@ CREATE TABLE {blocks} (
 CREATE TABLE {history} (
     seq INTEGER NOT NULL,
     revision INTEGER NOT NULL,
-    entry TEXT,
+    entry TEXT NOT NULL,
     PRIMARY KEY (seq, revision)
 ) STRICT;
 

@@ -11,14 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from os import PathLike
-from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar
 
-from lamina.adapters._shared.instants import to_micros
 from lamina.adapters.sqlite import checking, reading, words
-from lamina.adapters.sqlite.connection import MEMORY, Location, connect, create_private, inspect
+from lamina.adapters.sqlite.connection import Location, connect, create_private, inspect, locate
 from lamina.adapters.sqlite.failures import ADAPTER, translated
 from lamina.adapters.sqlite.migrations import MIGRATIONS, Migration, check_version, migrate, refuse_newer
+from lamina.adapters.sqlite.opened_file import OpenedFile
 from lamina.adapters.sqlite.partitions import expected_dimensions, resolve
 from lamina.adapters.sqlite.rows import pack
 from lamina.adapters.sqlite.tables import Collection, Tables
@@ -26,9 +25,8 @@ from lamina.adapters.sqlite.workers import Workers
 from lamina.adapters.sqlite.writing import Writing
 from lamina.domain.filters import MemoryFilter
 from lamina.domain.lexical import query_terms
-from lamina.domain.memory import Layer, MemoryEntry, Vector
+from lamina.domain.memory import UNSET, Layer, MemoryEntry, Unset, Vector
 from lamina.domain.scope import Scope
-from lamina.domain.text import check_name, is_clean
 from lamina.domain.validation import check_vector
 from lamina.errors import (
     AdapterError,
@@ -36,7 +34,6 @@ from lamina.errors import (
     ConfigError,
     Conflict,
     EmbeddingDimensionError,
-    InvalidInput,
     LaminaError,
     StoreDamaged,
 )
@@ -48,6 +45,7 @@ from lamina.ports.memory_adapter import (
     SearchOptions,
     TermStatistics,
     Update,
+    check_meta,
 )
 
 __all__ = ["SqliteAdapter"]
@@ -62,8 +60,8 @@ class SqliteAdapter(MemoryAdapter):
     """Memories in one SQLite file, on the standard library alone.
 
     Args:
-        path: The file, made with its folders if there is none; `:memory:` keeps all in this
-            process's memory, until `close`.
+        path: The file, made with its folders if there is none; a relative one is taken from where
+            the process is now. `:memory:` keeps all in this process's memory, until `close`.
         table: Prefix of the collection's tables; one file holds several collections.
         busy_timeout: How long, in seconds, a call waits for another process that is writing.
         readers: How many threads read beside the one that writes; with 0 that one does both.
@@ -98,10 +96,8 @@ class SqliteAdapter(MemoryAdapter):
     ) -> None:
         _check_number("busy_timeout", busy_timeout, MAX_TIMEOUT)
         _check_number("readers", readers, MAX_READERS)
-        if not str(path):
-            raise ConfigError("path", "is empty", "Give the path of a file, or ':memory:'.")
-        in_memory = str(path) == MEMORY
-        self._location = Location(None if in_memory else Path(path), float(busy_timeout))
+        self._location = locate(path, float(busy_timeout))
+        in_memory = self._location.path is None
         self._tables = Tables(table)
         self._readers = 0 if in_memory else int(readers)
         self._backup = backup
@@ -113,8 +109,9 @@ class SqliteAdapter(MemoryAdapter):
     async def initialize(self) -> None:
         with self._changing:
             if self._workers is None or not self._workers.are_of_this_process:
-                opened = partial(_open, self._location, self._tables, self._migrations, backup=self._backup)
-                self._workers = Workers(opened, place=str(self._location), readers=self._readers)
+                file = OpenedFile(self._location)
+                opened = partial(_open, self._location, self._tables, self._migrations, file=file, backup=self._backup)
+                self._workers = Workers(opened, file.check, place=str(self._location), readers=self._readers)
                 self._ending = weakref.finalize(self, self._workers.abandon)
             workers = self._workers
         try:
@@ -134,9 +131,15 @@ class SqliteAdapter(MemoryAdapter):
         await self._write(lambda writing: writing.store(scope, entry))
 
     async def store_many(
-        self, scope: Scope, entries: Sequence[MemoryEntry], *, if_new: bool = False
+        self,
+        scope: Scope,
+        entries: Sequence[MemoryEntry],
+        *,
+        if_new: bool = False,
+        expected_meta: Mapping[str, str | None] | None = None,
     ) -> builtins.list[MemoryEntry | None]:
         def change(writing: Writing) -> builtins.list[MemoryEntry | None]:
+            writing.expect_meta(scope, expected_meta or {})
             if if_new:
                 return [writing.store_if_new(scope, entry) for entry in entries]
             for entry in entries:
@@ -153,8 +156,11 @@ class SqliteAdapter(MemoryAdapter):
     ) -> bool:
         return await self._write(lambda writing: writing.update(scope, id, updates, expected_revision))
 
-    async def update_many(self, scope: Scope, updates: Sequence[Update]) -> builtins.list[bool]:
+    async def update_many(
+        self, scope: Scope, updates: Sequence[Update], *, expected_meta: Mapping[str, str | None] | None = None
+    ) -> builtins.list[bool]:
         def change(writing: Writing) -> builtins.list[bool]:
+            writing.expect_meta(scope, expected_meta or {})
             return [_was_updated(writing, scope, update) for update in updates]
 
         return await self._write(change)
@@ -233,23 +239,19 @@ class SqliteAdapter(MemoryAdapter):
         return await self._read(lambda collection: reading.history(collection, scope, id))
 
     async def load_meta(self, scope: Scope, key: str) -> str | None:
-        def work(collection: Collection) -> str | None:
-            if not reading.can_be_id(key):
-                return None
-            query = "SELECT value FROM {meta} WHERE tenant = ? AND key = ?"
-            row = collection.execute(query, (scope.tenant, key)).fetchone()
-            return row[0] if row else None
+        return await self._read(lambda collection: reading.meta_value(collection, scope, key))
 
-        return await self._read(work)
+    async def save_meta(
+        self, scope: Scope, key: str, value: str, now: datetime, *, expected: str | Unset | None = UNSET
+    ) -> None:
+        check_meta(key, value)
+        wanted = {} if isinstance(expected, Unset) else {key: expected}
 
-    async def save_meta(self, scope: Scope, key: str, value: str, now: datetime) -> None:
-        check_name("key", key)
-        if not value.strip() or not is_clean(value):
-            remedy = "Give text that is not blank and holds no NUL and no lone surrogate."
-            raise InvalidInput("value", "is no text that can be kept", remedy)
-        query = "INSERT OR REPLACE INTO {meta} (tenant, key, value, saved_at) VALUES (?, ?, ?, ?)"
-        row = (scope.tenant, key, value, to_micros(now))
-        await self._change(lambda collection: collection.execute(query, row).rowcount)
+        def change(writing: Writing) -> None:
+            writing.expect_meta(scope, wanted)
+            writing.save_meta(scope, key, value, now)
+
+        await self._write(change)
 
     async def check(self) -> builtins.list[str]:
         """Look the whole file over; what is wrong, in plain words. Empty if it is sound.
@@ -320,18 +322,26 @@ def _was_updated(writing: Writing, scope: Scope, update: Update) -> bool:
 
 
 def _open(
-    location: Location, tables: Tables, migrations: tuple[Migration, ...], writes: bool, *, backup: bool
+    location: Location,
+    tables: Tables,
+    migrations: tuple[Migration, ...],
+    writes: bool,
+    *,
+    file: OpenedFile,
+    backup: bool,
 ) -> sqlite3.Connection:
     """What a thread does before its first job; the writing one's comes first."""
-    if not writes:
-        return connect(location, writes=False)
-    if location.path is not None:
-        create_private(location.path)
-    inspect(location, lambda connection: refuse_newer(Collection(connection, tables), len(migrations)))
-    connection = connect(location, writes=True)
+    if writes:
+        if location.path is not None:
+            create_private(location.path)
+        file.note()
+        inspect(location, lambda connection: refuse_newer(Collection(connection, tables), len(migrations)))
+    connection = connect(location, writes=writes)
     try:
-        with translated(str(location)):
-            migrate(location, Collection(connection, tables), migrations, backup=backup)
+        file.check()
+        if writes:
+            with translated(str(location)):
+                migrate(location, Collection(connection, tables), migrations, backup=backup)
     except BaseException:
         connection.close()
         raise

@@ -15,13 +15,15 @@ import time
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Final
 
 from lamina.adapters.sqlite.failures import ADAPTER, RESTORE, translated
-from lamina.errors import AdapterError, StoreDamaged
+from lamina.domain.text import is_clean
+from lamina.errors import AdapterError, ConfigError, StoreDamaged
 
-__all__ = ["APPLICATION_ID", "MEMORY", "Location", "connect", "create_private", "inspect"]
+__all__ = ["APPLICATION_ID", "MEMORY", "Location", "connect", "create_private", "inspect", "locate"]
 
 APPLICATION_ID: Final = 0x4C414D49
 """`LAMI`, in bytes 68 to 71 of the file: what makes it ours."""
@@ -52,11 +54,27 @@ class Location:
     """Where the database is, and how long to wait for another process's lock, in seconds."""
 
     path: Path | None
-    """None for a database in memory."""
+    """Absolute, or None for a database in memory."""
     busy_timeout: float
 
     def __str__(self) -> str:
         return MEMORY if self.path is None else str(self.path)
+
+
+def locate(path: str | PathLike[str], busy_timeout: float) -> Location:
+    """Where this path leads from here, whatever the current folder becomes later.
+
+    Raises:
+        ConfigError: no file can have the path.
+    """
+    name: object = fspath(path) if isinstance(path, PathLike) else path
+    if not isinstance(name, str) or not name:
+        raise ConfigError("path", "is empty or no text", "Give the path of a file, or ':memory:'.")
+    if not is_clean(name):
+        raise ConfigError("path", "holds a NUL or a lone surrogate", "Give the path of a file as plain text.")
+    if name.lower().startswith("file:"):
+        raise ConfigError("path", "is a URI", "Give the plain path of a file, or ':memory:'.")
+    return Location(None if name == MEMORY else Path(name).absolute(), busy_timeout)
 
 
 def create_private(path: Path) -> None:
@@ -128,7 +146,7 @@ def connect(location: Location, *, writes: bool) -> sqlite3.Connection:
 def _open(location: Location, mode: str) -> sqlite3.Connection:
     if location.path is None:
         return sqlite3.connect(MEMORY, isolation_level=None)
-    uri = f"{location.path.absolute().as_uri()}?{mode}"
+    uri = f"{location.path.as_uri()}?{mode}"
     return sqlite3.connect(uri, uri=True, timeout=location.busy_timeout, isolation_level=None)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import sqlite3
 from collections.abc import Iterable
 from datetime import datetime
@@ -33,6 +32,7 @@ __all__ = [
     "get",
     "history",
     "list_entries",
+    "meta_value",
     "some_expired",
     "with_vector",
 ]
@@ -63,19 +63,22 @@ def get(collection: Collection, scope: Scope, id: str) -> MemoryEntry | None:
 
 
 def history(collection: Collection, scope: Scope, id: str) -> list[MemoryEntry]:
-    """As `MemoryAdapter.history`. A version without a text differs from the next one in its vector only."""
+    """As `MemoryAdapter.history`."""
     found = find_by_id(collection, scope.tenant, id)
     if found is None or not scope.admits(found[1]):
         return []
-    later = found[1]
-    versions = []
-    rows = collection.execute(
-        "SELECT revision, entry FROM {history} WHERE seq = ? ORDER BY revision DESC", (later.seq,)
-    )
-    for revision, text in rows:
-        later = copy.deepcopy(later).replace(revision=revision) if text is None else version_of(text)
-        versions.append(later)
-    return [version for version in reversed(versions) if scope.admits(version)]
+    query = "SELECT entry FROM {history} WHERE seq = ? ORDER BY revision"
+    versions = [version_of(text) for (text,) in collection.execute(query, (found[1].seq,))]
+    return [version for version in versions if scope.admits(version)]
+
+
+def meta_value(collection: Collection, scope: Scope, key: str) -> str | None:
+    """As `MemoryAdapter.load_meta`."""
+    if not can_be_id(key):
+        return None
+    query = "SELECT value FROM {meta} WHERE tenant = ? AND key = ?"
+    row = collection.execute(query, (scope.tenant, key)).fetchone()
+    return row[0] if row else None
 
 
 def list_entries(collection: Collection, options: ListOptions) -> list[MemoryEntry]:

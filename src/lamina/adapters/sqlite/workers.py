@@ -54,6 +54,10 @@ class _Job:
             self.loop.call_soon_threadsafe(_settle, self.future, outcome, error)
 
 
+def _approve() -> None:
+    pass
+
+
 def _nothing(_: sqlite3.Connection) -> None:
     pass
 
@@ -71,10 +75,19 @@ class Workers:
     """The writing thread and `readers` reading ones; without any, the writing thread does both.
 
     `connect` is called in a thread before its first job, and again before the next if it raised.
+    `check` is called before a transaction that writes is committed; if it raises, nothing is.
     """
 
-    def __init__(self, connect: Callable[[bool], sqlite3.Connection], *, place: str, readers: int) -> None:
+    def __init__(
+        self,
+        connect: Callable[[bool], sqlite3.Connection],
+        check: Callable[[], None] = _approve,
+        *,
+        place: str,
+        readers: int,
+    ) -> None:
         self._connect = connect
+        self._check = check
         self._place = place
         self._writing: SimpleQueue[_Job | None] = SimpleQueue()
         self._reading: SimpleQueue[_Job | None] = SimpleQueue() if readers else self._writing
@@ -119,7 +132,7 @@ class Workers:
         return await future
 
     def _start(self, name: str, queue: SimpleQueue[_Job | None], *, writes: bool) -> threading.Thread:
-        thread = _Worker(self._connect, queue, self._place, writes=writes)
+        thread = _Worker(self._connect, self._check, queue, self._place, writes=writes)
         started = threading.Thread(target=thread.run, name=f"lamina-sqlite-{name}", daemon=True)
         started.start()
         return started
@@ -131,29 +144,39 @@ class _Worker:
     def __init__(
         self,
         connect: Callable[[bool], sqlite3.Connection],
+        check: Callable[[], None],
         queue: SimpleQueue[_Job | None],
         place: str,
         *,
         writes: bool,
     ) -> None:
         self._connect = connect
+        self._check = check
         self._queue = queue
         self._place = place
         self._writes = writes
         self._connection: sqlite3.Connection | None = None
 
     def run(self) -> None:
-        job = self._queue.get()
-        while job is not None and job.kind is not _Kind.STOP:
-            job = self._serve(job)
-        if self._connection is not None:
-            self._connection.close()
-        if job is not None:
-            job.answer(None, None)
+        ahead: list[_Job | None] = []
+        while self._serve(ahead):
+            pass
 
-    def _serve(self, job: _Job) -> _Job | None:
-        """Do the job, perhaps with others that wait behind it, and return the next one."""
-        group, following = self._gather(job)
+    def _serve(self, ahead: list[_Job | None]) -> bool:
+        """Wait for a job and do it, perhaps with others that wait behind it; False if it was the last.
+
+        What is taken from the queue and not done yet stays in `ahead`. All that is known of a job is
+        gone on return: a thread that waits must not keep alive what the job's work refers to, the
+        adapter among it, or one that is dropped unclosed would never be collected.
+        """
+        job = ahead.pop() if ahead else self._queue.get()
+        if job is None or job.kind is _Kind.STOP:
+            if self._connection is not None:
+                self._connection.close()
+            if job is not None:
+                job.answer(None, None)
+            return False
+        group = self._gather(job, ahead)
         try:
             connection = self._opened()
             if job.kind is _Kind.WRITE:
@@ -166,18 +189,19 @@ class _Worker:
             outcomes = [(None, error)] * len(group)
         for each, outcome in zip(group, outcomes, strict=True):
             each.answer(*outcome)
-        return following[0] if following else self._queue.get()
+        return True
 
-    def _gather(self, first: _Job) -> tuple[list[_Job], list[_Job | None]]:
-        """The job with the writing ones that wait behind it, and what was taken from the queue after them."""
+    def _gather(self, first: _Job, ahead: list[_Job | None]) -> list[_Job]:
+        """The job with the writing ones that wait behind it; what ends them is left in `ahead`."""
         group = [first]
         with suppress(Empty):
             while first.kind is _Kind.WRITE and len(group) < GROUP:
                 job = self._queue.get_nowait()
-                if job is None or job.kind is not _Kind.WRITE:
-                    return group, [job]
+                if job is None or job.kind != _Kind.WRITE:
+                    ahead.append(job)
+                    break
                 group.append(job)
-        return group, []
+        return group
 
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -199,6 +223,7 @@ class _Worker:
         with translated(self._place), _ending(connection):
             connection.execute("BEGIN IMMEDIATE")
             outcomes = [self._attempt(connection, job) for job in group]
+            self._check()
             connection.execute("COMMIT")
         return outcomes
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 from lamina.adapters._shared.instants import to_micros
 from lamina.adapters._shared.where_sql import scope_sql
 from lamina.adapters.sqlite.partitions import expected_dimensions, partition_of
-from lamina.adapters.sqlite.reading import can_be_id, find_by_id, find_twin, with_vector
+from lamina.adapters.sqlite.reading import can_be_id, find_by_id, find_twin, meta_value, with_vector
 from lamina.adapters.sqlite.rows import STORED, pack, values_of, written
 from lamina.adapters.sqlite.tables import Collection
 from lamina.adapters.sqlite.vectors import VectorWriter
@@ -26,7 +26,14 @@ from lamina.domain.memory import MemoryEntry
 from lamina.domain.scope import Scope
 from lamina.domain.validation import check_entry
 from lamina.errors import Conflict, EmbeddingDimensionError
-from lamina.ports.memory_adapter import ACCESS_FIELDS, check_in_scope, check_updates
+from lamina.ports.memory_adapter import (
+    ACCESS_FIELDS,
+    HISTORY_FIELDS,
+    HISTORY_KEPT,
+    check_in_scope,
+    check_meta_value,
+    check_updates,
+)
 
 __all__ = ["Writing"]
 
@@ -97,7 +104,8 @@ class Writing:
         vector = self._packed(new)
         if not updates.keys() <= ACCESS_FIELDS:
             new = new.replace(revision=old.revision + 1)
-            self._remember(old, as_next=updates.keys() <= ACCESS_FIELDS | {"embedding"})
+        if not updates.keys().isdisjoint(HISTORY_FIELDS):
+            self._remember(old)
         key = self._replace(key, old, new)
         if "embedding" in updates:
             self._set_vector(key, vector)
@@ -131,16 +139,25 @@ class Writing:
         admitted = scope_sql(scope, None)
         query = "SELECT p.id FROM {partitions} AS p WHERE p.vectors > 0 AND {admitted}"
         partitions = self._collection.execute(query, admitted.parameters, admitted=admitted.text).fetchall()
-        those = "WHERE m.partition = ? AND EXISTS (SELECT 1 FROM {vectors} AS v WHERE v.key = m.key)"
+        statement = (
+            "UPDATE {memories} AS m SET revision = revision + 1 "
+            "WHERE m.partition = ? AND EXISTS (SELECT 1 FROM {vectors} AS v WHERE v.key = m.key)"
+        )
         dropped = 0
         for (partition,) in partitions:
-            for statement in (
-                "INSERT INTO {history} (seq, revision) SELECT m.seq, m.revision FROM {memories} AS m ",
-                "UPDATE {memories} AS m SET revision = revision + 1 ",
-            ):
-                self._collection.execute(statement + those, (partition,))
+            self._collection.execute(statement, (partition,))
             dropped += self._vectors.drop(partition)
         return dropped
+
+    def expect_meta(self, scope: Scope, expected_meta: Mapping[str, str | None]) -> None:
+        """Raise `Conflict` if one of these keys has another value."""
+        for key, expected in expected_meta.items():
+            check_meta_value(key, meta_value(self._collection, scope, key), expected)
+
+    def save_meta(self, scope: Scope, key: str, value: str, now: datetime) -> None:
+        """Keep the text, which passed `check_meta`."""
+        query = "INSERT OR REPLACE INTO {meta} (tenant, key, value, saved_at) VALUES (?, ?, ?, ?)"
+        self._collection.execute(query, (scope.tenant, key, value, to_micros(now)))
 
     def flush(self) -> None:
         """Write what was gathered."""
@@ -214,11 +231,15 @@ class Writing:
         if vector is not None:
             self._vectors.add(key, vector)
 
-    def _remember(self, old: MemoryEntry, *, as_next: bool = False) -> None:
-        """Keep what the entry was; a version that only its vector tells from the next one is not written out."""
-        text = None if as_next else json.dumps(written(old), ensure_ascii=False)
+    def _remember(self, old: MemoryEntry) -> None:
+        """Keep what the entry was, and of what it was before the latest versions."""
         query = "INSERT INTO {history} (seq, revision, entry) VALUES (?, ?, ?)"
-        self._collection.execute(query, (old.seq, old.revision, text))
+        self._collection.execute(query, (old.seq, old.revision, json.dumps(written(old), ensure_ascii=False)))
+        query = (
+            "DELETE FROM {history} WHERE seq = ?1 AND revision <= "
+            "(SELECT revision FROM {history} WHERE seq = ?1 ORDER BY revision DESC LIMIT 1 OFFSET ?2)"
+        )
+        self._collection.execute(query, (old.seq, HISTORY_KEPT))
 
     def _write_text(self, key: int) -> None:
         content = self._new_texts.get(key) or self._changed_texts[key]

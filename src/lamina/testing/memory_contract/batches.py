@@ -7,7 +7,7 @@ import pytest
 from lamina.domain.filters import Expiry, MemoryFilter, Where
 from lamina.domain.memory import Layer, MemoryEntry
 from lamina.domain.scope import Scope
-from lamina.errors import EmbeddingDimensionError, InvalidInput, InvalidType, ScopeError
+from lamina.errors import Conflict, EmbeddingDimensionError, InvalidInput, InvalidType, ScopeError
 from lamina.ports.memory_adapter import Capability, MemoryAdapter, Update
 from lamina.testing.memory_contract.material import (
     LIVE,
@@ -135,6 +135,32 @@ class BatchContract:
         lit = "the harbour lamp is lit"
         found = [(each.content, each.confidence, each.revision) for each in await listed(adapter)]
         assert found == [(lit, 1.0, 1), ("changed", 0.5, 3), ("changed", 1.0, 2), (lit, 1.0, 1)]
+
+    @pytest.mark.parametrize("deed", ["store", "store if new", "update"])
+    async def test_a_batch_is_written_only_beside_the_meta_that_it_expects(
+        self, adapter: MemoryAdapter, deed: str
+    ) -> None:
+        await put(adapter, memory("m1", "old"))
+        await adapter.save_meta(Scope("other"), "key", "theirs", NOW)
+        await adapter.save_meta(Scope("acme"), "other key", "value", NOW)
+
+        async def write(expected: dict[str, str | None]) -> None:
+            if deed == "update":
+                await adapter.update_many(MINE, [Update("m1", {"content": "new"})], expected_meta=expected)
+            else:
+                batch = [memory("m1" if deed == "store" else "n1", "new")]
+                await adapter.store_many(MINE, batch, if_new=deed == "store if new", expected_meta=expected)
+
+        for value in (None, "right"):
+            if value is not None:
+                await adapter.save_meta(MINE, "key", value, NOW)
+            for wrong in ("wrong", "theirs", "Right", "right" if value is None else None):
+                with pytest.raises(Conflict) as refusal:
+                    await write({"other key": "value", "key": wrong})
+                assert refusal.value.subject == "The meta value 'key'"
+                assert [each.content for each in await listed(adapter)] == ["old"]
+        await write({"key": "right", "other key": "value", "absent": None})
+        assert [each.content for each in await listed(adapter)] in (["new"], ["old", "new"])
 
     async def test_deletions_answer_in_order(self, adapter: MemoryAdapter) -> None:
         await put(adapter, *(memory(f"m{number}", embedding=[1.0, 0.0]) for number in range(4)))

@@ -11,7 +11,7 @@ import pytest
 from lamina.domain.filters import MemoryFilter
 from lamina.domain.scope import Scope
 from lamina.errors import Conflict
-from lamina.ports.memory_adapter import Capability, MemoryAdapter
+from lamina.ports.memory_adapter import Capability, MemoryAdapter, Update
 from lamina.testing.memory_contract.material import (
     LIVE,
     MINE,
@@ -117,6 +117,51 @@ class ConcurrencyContract:
         deleted, kept = outcomes[::2], outcomes[1::2]
         assert [one != other for one, other in zip(deleted, kept, strict=True)] == [True] * len(names)
         assert ids(await listed(adapter)) == [name for name, is_kept in zip(names, kept, strict=True) if is_kept]
+
+    async def test_of_many_who_expect_the_same_meta_one_wins(self, adapter: MemoryAdapter) -> None:
+        needs(adapter, Capability.COMPARE_AND_SET)
+
+        async def claim(number: int) -> int | None:
+            try:
+                await adapter.save_meta(MINE, "fingerprint", f"value {number}", NOW, expected=None)
+            except Conflict:
+                return None
+            return number
+
+        winners = [winner for winner in await _together(*map(claim, range(30))) if winner is not None]
+        assert [f"value {winner}" for winner in winners] == [await adapter.load_meta(MINE, "fingerprint")]
+
+    @pytest.mark.parametrize("deed", ["store", "update"])
+    async def test_nothing_is_written_after_the_meta_that_it_expects_has_changed(
+        self, adapter: MemoryAdapter, deed: str
+    ) -> None:
+        needs(adapter, Capability.COMPARE_AND_SET)
+        await put(adapter, *(memory(f"m{number}") for number in range(40)))
+        await adapter.save_meta(MINE, "fingerprint", "first", NOW)
+        expected = {"fingerprint": "first"}
+
+        async def write(number: int) -> int:
+            try:
+                if deed == "store":
+                    batch = [memory(f"n{number}", f"new {number}")]
+                    await adapter.store_many(MINE, batch, if_new=True, expected_meta=expected)
+                else:
+                    changes = {"content": f"new {number}"}
+                    await adapter.update_many(MINE, [Update(f"m{number}", changes)], expected_meta=expected)
+            except Conflict:
+                return 0
+            return 1
+
+        async def switch() -> int:
+            await adapter.save_meta(MINE, "fingerprint", "second", NOW, expected="first")
+            return await written()
+
+        async def written() -> int:
+            return sum(each.content.startswith("new") for each in await listed(adapter))
+
+        calls = [write(number) for number in range(40)]
+        *acknowledged, seen = await _together(*calls[:20], *calls[20:], switch())
+        assert await written() == seen == sum(acknowledged)
 
     async def test_every_read_is_counted(self, adapter: MemoryAdapter) -> None:
         await put(adapter, memory("m1"), memory("m2"))

@@ -13,6 +13,7 @@ from lamina.ports.memory_adapter import Capability, MemoryAdapter
 from lamina.testing.memory_contract.batches import BatchContract
 from lamina.testing.memory_contract.concurrency import ConcurrencyContract
 from lamina.testing.memory_contract.filters import FilterContract
+from lamina.testing.memory_contract.history import HistoryContract
 from lamina.testing.memory_contract.reading import ReadingContract
 from lamina.testing.memory_contract.refusals import RefusalContract
 from lamina.testing.memory_contract.round_trip import RoundTripContract
@@ -52,6 +53,7 @@ class MemoryAdapterContract(
     WritingContract,
     DuplicateContract,
     BatchContract,
+    HistoryContract,
     ConcurrencyContract,
 ):
     """What every memory adapter promises: subclass it and give it a fixture `adapter`.

@@ -8,7 +8,6 @@ from typing import Final
 import pytest
 
 from lamina.domain.filters import Expiry, MemoryFilter
-from lamina.domain.scope import Scope
 from lamina.ports.memory_adapter import Capability, MemoryAdapter, Order
 from lamina.testing.memory_contract.material import (
     LIVE,
@@ -19,7 +18,6 @@ from lamina.testing.memory_contract.material import (
     ids,
     listed,
     memory,
-    needs,
     put,
     second,
 )
@@ -161,38 +159,6 @@ class ReadingContract:
         assert type(entries) is list
         entries.clear()
         assert ids(await listed(adapter)) == ["m1", "m2"]
-
-    async def test_a_history_is_what_was_oldest_first(self, adapter: MemoryAdapter) -> None:
-        needs(adapter, Capability.HISTORY)
-        await put(adapter, memory(content="first", tags=["a"], embedding=[1.0, 0.0]))
-        assert await adapter.history(MINE, "m1") == []
-        await adapter.update(MINE, "m1", {"content": "second", "tags": ["b"], "updated_at": second(1)})
-        await adapter.touch(MINE, ["m1"], second(2))
-        await adapter.update(MINE, "m1", {"content": "third", "metadata": {"n": 1}})
-        await put(adapter, memory(content="fourth"))
-        past = await adapter.history(MINE, "m1")
-        assert [(each.content, each.revision, each.tags) for each in past] == [
-            ("first", 1, ["a"]),
-            ("second", 2, ["b"]),
-            ("third", 3, ["b"]),
-        ]
-        assert [each.updated_at for each in past] == [NOW, second(1), second(1)]
-        assert [each.embedding for each in past] == [None, None, None]
-        assert [(each.id, each.owner, each.metadata) for each in past[1:]] == [
-            ("m1", "ada", {}),
-            ("m1", "ada", {"n": 1}),
-        ]
-
-    async def test_a_history_ends_with_its_memory(self, adapter: MemoryAdapter) -> None:
-        needs(adapter, Capability.HISTORY)
-        for id in ("m1", "m2"):
-            await put(adapter, memory(id))
-            await adapter.update(MINE, id, {"content": "changed"})
-        await adapter.delete(MINE, "m1")
-        await adapter.delete_many(MINE, ["m2"])
-        assert [await adapter.history(Scope("acme"), id) for id in ("m1", "m2")] == [[], []]
-        await put(adapter, memory("m1"), memory("m2"))
-        assert [await adapter.history(Scope("acme"), id) for id in ("m1", "m2")] == [[], []]
 
 
 async def _put_many(adapter: MemoryAdapter) -> None:

@@ -10,7 +10,7 @@ import pytest
 from lamina.domain.filters import Expiry, MemoryFilter
 from lamina.domain.memory import Layer, MemoryEntry
 from lamina.domain.scope import Scope
-from lamina.errors import LaminaError, ScopeError
+from lamina.errors import Conflict, LaminaError, ScopeError
 from lamina.ports.memory_adapter import Capability, MemoryAdapter, Update
 from lamina.testing.memory_contract.material import (
     LIVE,
@@ -315,6 +315,23 @@ class ScopeContract:
             with pytest.raises(LaminaError):
                 await adapter.save_meta(MINE, "fingerprint", value, NOW)
         assert await adapter.load_meta(MINE, "fingerprint") == "good"
+
+    async def test_meta_is_saved_only_over_what_is_expected(self, adapter: MemoryAdapter) -> None:
+        other = Scope("other")
+        await adapter.save_meta(other, "fingerprint", "theirs", NOW)
+        await adapter.save_meta(MINE, "fingerprint", "first", NOW, expected=None)
+        for expected in (None, "theirs", "first "):
+            with pytest.raises(Conflict) as refusal:
+                await adapter.save_meta(MINE, "fingerprint", "second", NOW, expected=expected)
+            assert refusal.value.subject == "The meta value 'fingerprint'"
+            assert await adapter.load_meta(MINE, "fingerprint") == "first"
+        await adapter.save_meta(MINE, "fingerprint", "second", NOW, expected="first")
+        assert await adapter.load_meta(MINE, "fingerprint") == "second"
+        with pytest.raises(Conflict):
+            await adapter.save_meta(MINE, "another", "value", NOW, expected="second")
+        assert await adapter.load_meta(MINE, "another") is None
+        await adapter.save_meta(MINE, "fingerprint", "third", NOW)
+        assert await adapter.load_meta(MINE, "fingerprint") == "third"
 
 
 def _named(part: Part, name: str, id: str) -> MemoryEntry:

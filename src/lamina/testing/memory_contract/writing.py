@@ -26,7 +26,7 @@ from lamina.testing.memory_contract.material import (
 )
 from lamina.testing.memory_contract.round_trip import full
 
-__all__ = ["DuplicateContract", "WritingContract"]
+__all__ = ["CHANGES", "DuplicateContract", "WritingContract"]
 
 CHANGES: Final[dict[str, Any]] = {
     "content": "a kite above the dunes",

@@ -7,24 +7,25 @@ for tests, for short-lived agents, and for reading; SQLite is as easy and keeps 
 from __future__ import annotations
 
 import builtins
-from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from itertools import islice
 from threading import Lock
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
+from lamina.adapters.in_memory.rows import Row, Tenant, by_relevance, copied
 from lamina.domain.closeness import cosines
 from lamina.domain.filters import MemoryFilter
 from lamina.domain.lexical import index_terms, query_terms, similarity, term_weights
-from lamina.domain.memory import Layer, MemoryEntry, Vector
+from lamina.domain.memory import UNSET, Layer, MemoryEntry, Unset, Vector
 from lamina.domain.scope import Scope
 from lamina.domain.validation import check_entry, check_vector
-from lamina.errors import Conflict, EmbeddingDimensionError
+from lamina.errors import Conflict
 from lamina.ports.memory_adapter import (
     ACCESS_FIELDS,
+    HISTORY_FIELDS,
+    HISTORY_KEPT,
     Capability,
     ListOptions,
     MemoryAdapter,
@@ -34,63 +35,12 @@ from lamina.ports.memory_adapter import (
     TermStatistics,
     Update,
     check_in_scope,
+    check_meta,
+    check_meta_value,
     check_updates,
 )
 
 __all__ = ["InMemoryAdapter"]
-
-_INSTANTS: Final = ("created_at", "updated_at", "last_accessed_at", "expires_at", "occurred_at", "valid_until")
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A stored entry, which is never changed and never handed out, and what is derived from it."""
-
-    entry: MemoryEntry
-    digest: str
-    terms: frozenset[str]
-    past: tuple[MemoryEntry, ...]
-
-
-class _Tenant:
-    """The rows of one tenant, in insertion order, and the ids behind each digest."""
-
-    def __init__(self) -> None:
-        self.rows: dict[str, _Row] = {}
-        self.same: dict[str, dict[str, None]] = {}
-        self.vectors = 0
-        self.dimensions = 0
-
-    def put(self, row: _Row) -> None:
-        """Add the row, or replace the one with its id, in its place."""
-        if row.entry.embedding is not None:
-            self.check_dimensions(row.entry.embedding)
-            self.dimensions = len(row.entry.embedding)
-            self.vectors += 1
-        self._forget(self.rows.get(row.entry.id))
-        self.rows[row.entry.id] = row
-        self.same.setdefault(row.digest, {})[row.entry.id] = None
-
-    def remove(self, id: str) -> None:
-        self._forget(self.rows.pop(id))
-
-    def put_in_order(self) -> None:
-        """Put rows that were removed and came back where they were."""
-        self.rows = dict(sorted(self.rows.items(), key=lambda item: item[1].entry.seq))
-
-    def check_dimensions(self, vector: Vector) -> None:
-        if self.vectors and len(vector) != self.dimensions:
-            raise EmbeddingDimensionError(self.dimensions, len(vector))
-
-    def _forget(self, row: _Row | None) -> None:
-        if row is None:
-            return
-        self.vectors -= row.entry.embedding is not None
-        same = self.same[row.digest]
-        del same[row.entry.id]
-        if not same:
-            del self.same[row.digest]
 
 
 class InMemoryAdapter(MemoryAdapter):
@@ -114,9 +64,10 @@ class InMemoryAdapter(MemoryAdapter):
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._tenants: dict[str, _Tenant] = {}
+        self._tenants: dict[str, Tenant] = {}
         self._seq = 0
-        self._undo: list[tuple[str, str, _Row | None]] = []
+        self._meta: dict[tuple[str, str], str] = {}
+        self._undo: list[tuple[str, str, Row | None]] = []
 
     async def initialize(self) -> None:
         pass
@@ -129,10 +80,16 @@ class InMemoryAdapter(MemoryAdapter):
             self._store(scope, entry)
 
     async def store_many(
-        self, scope: Scope, entries: Sequence[MemoryEntry], *, if_new: bool = False
+        self,
+        scope: Scope,
+        entries: Sequence[MemoryEntry],
+        *,
+        if_new: bool = False,
+        expected_meta: Mapping[str, str | None] | None = None,
     ) -> builtins.list[MemoryEntry | None]:
         found: builtins.list[MemoryEntry | None] = []
         with self._all_or_nothing():
+            self._expect_meta(scope, expected_meta)
             for entry in entries:
                 check_entry(entry)
                 check_in_scope(scope, entry)
@@ -145,7 +102,7 @@ class InMemoryAdapter(MemoryAdapter):
     async def get(self, scope: Scope, id: str) -> MemoryEntry | None:
         with self._lock:
             row = self._row(scope, id)
-            return None if row is None else _copy(row.entry)
+            return None if row is None else copied(row.entry)
 
     async def update(
         self, scope: Scope, id: str, updates: Mapping[str, Any], *, expected_revision: int | None = None
@@ -153,9 +110,12 @@ class InMemoryAdapter(MemoryAdapter):
         with self._all_or_nothing():
             return self._update(scope, Update(id, updates, expected_revision))
 
-    async def update_many(self, scope: Scope, updates: Sequence[Update]) -> builtins.list[bool]:
+    async def update_many(
+        self, scope: Scope, updates: Sequence[Update], *, expected_meta: Mapping[str, str | None] | None = None
+    ) -> builtins.list[bool]:
         done: builtins.list[bool] = []
         with self._all_or_nothing():
+            self._expect_meta(scope, expected_meta)
             for each in updates:
                 try:
                     done.append(self._update(scope, each))
@@ -177,9 +137,9 @@ class InMemoryAdapter(MemoryAdapter):
         with self._lock:
             rows = self._admitted(options.scope, options.filter, after=options.after or 0)
             if options.order is Order.RELEVANCE:
-                rows = iter(sorted(rows, key=_by_relevance))
+                rows = iter(sorted(rows, key=by_relevance))
             page = islice(rows, options.offset, options.offset + options.limit)
-            return [_copy(row.entry, embedding=options.include_embeddings) for row in page]
+            return [copied(row.entry, embedding=options.include_embeddings) for row in page]
 
     async def count(self, scope: Scope, filter: MemoryFilter) -> int:
         with self._lock:
@@ -240,7 +200,21 @@ class InMemoryAdapter(MemoryAdapter):
     async def history(self, scope: Scope, id: str) -> builtins.list[MemoryEntry]:
         with self._lock:
             row = self._row(scope, id)
-            return [] if row is None else [_copy(entry) for entry in row.past if scope.admits(entry)]
+            return [] if row is None else [copied(entry) for entry in row.past if scope.admits(entry)]
+
+    async def load_meta(self, scope: Scope, key: str) -> str | None:
+        with self._lock:
+            return self._meta.get((scope.tenant, key))
+
+    async def save_meta(
+        self, scope: Scope, key: str, value: str, now: datetime, *, expected: str | Unset | None = UNSET
+    ) -> None:
+        del now
+        check_meta(key, value)
+        with self._lock:
+            if not isinstance(expected, Unset):
+                self._expect_meta(scope, {key: expected})
+            self._meta[scope.tenant, key] = value
 
     # Under the lock -----------------------------------------------------------------------
 
@@ -260,18 +234,22 @@ class InMemoryAdapter(MemoryAdapter):
                     self._tenants[tenant].put_in_order()
                 raise
 
-    def _tenant(self, scope: Scope) -> _Tenant:
-        return self._tenants.get(scope.tenant) or _Tenant()
+    def _tenant(self, scope: Scope) -> Tenant:
+        return self._tenants.get(scope.tenant) or Tenant()
 
-    def _row(self, scope: Scope, id: str) -> _Row | None:
+    def _row(self, scope: Scope, id: str) -> Row | None:
         row = self._tenant(scope).rows.get(id)
         return row if row is not None and scope.admits(row.entry) else None
+
+    def _expect_meta(self, scope: Scope, expected_meta: Mapping[str, str | None] | None) -> None:
+        for key, expected in (expected_meta or {}).items():
+            check_meta_value(key, self._meta.get((scope.tenant, key)), expected)
 
     def _passes(self, scope: Scope, id: str, filter: MemoryFilter | None) -> bool:
         row = self._row(scope, id)
         return row is not None and (filter is None or filter.matches(row.entry))
 
-    def _admitted(self, scope: Scope, filter: MemoryFilter, *, after: int = 0) -> Iterator[_Row]:
+    def _admitted(self, scope: Scope, filter: MemoryFilter, *, after: int = 0) -> Iterator[Row]:
         rows = self._tenant(scope).rows.values()
         return (row for row in rows if row.entry.seq > after and filter.admits(scope, row.entry))
 
@@ -280,7 +258,7 @@ class InMemoryAdapter(MemoryAdapter):
         if named is not None:
             check_in_scope(scope, named.entry)
             if not named.entry.is_expired(entry.created_at):
-                return _copy(named.entry)
+                return copied(named.entry)
         own = Scope(entry.tenant, entry.owner, entry.namespace)
         return self._duplicate(own, entry.layer, entry.digest, entry.created_at)
 
@@ -312,20 +290,20 @@ class InMemoryAdapter(MemoryAdapter):
             changes["revision"] = revision + 1
         changed = old.entry.replace(**changes)
         check_entry(changed)
-        self._write(old, changed)
+        self._write(old, changed, is_history=not changes.keys().isdisjoint(HISTORY_FIELDS))
         return True
 
-    def _write(self, old: _Row | None, entry: MemoryEntry) -> None:
+    def _write(self, old: Row | None, entry: MemoryEntry, *, is_history: bool = True) -> None:
         """Keep a copy of the entry; an old row keeps its place, its past, and its words if they are the same."""
-        entry = _copy(entry)
+        entry = copied(entry)
         past = () if old is None else old.past
-        if old is not None and entry.revision != old.entry.revision:
-            past = (*past, old.entry.replace(embedding=None))
+        if old is not None and is_history:
+            past = (*past, old.entry.replace(embedding=None))[-HISTORY_KEPT:]
         if old is not None and old.entry.content == entry.content:
-            row = _Row(entry, old.digest, old.terms, past)
+            row = Row(entry, old.digest, old.terms, past)
         else:
-            row = _Row(entry, entry.digest, frozenset(index_terms(entry.content)), past)
-        self._tenants.setdefault(entry.tenant, _Tenant()).put(row)
+            row = Row(entry, entry.digest, frozenset(index_terms(entry.content)), past)
+        self._tenants.setdefault(entry.tenant, Tenant()).put(row)
         self._undo.append((entry.tenant, entry.id, old))
 
     def _delete(self, scope: Scope, id: str) -> bool:
@@ -339,39 +317,16 @@ class InMemoryAdapter(MemoryAdapter):
         filter = MemoryFilter(now=now, layers=frozenset({layer}))
         entries = [tenant.rows[id].entry for id in tenant.same.get(digest, {})]
         oldest = min((each for each in entries if filter.admits(scope, each)), key=lambda e: e.seq, default=None)
-        return None if oldest is None else _copy(oldest)
+        return None if oldest is None else copied(oldest)
 
     def _count_terms(self, scope: Scope, terms: Sequence[str], now: datetime) -> TermStatistics:
         rows = builtins.list(self._admitted(scope, MemoryFilter(now=now)))
         return TermStatistics(len(rows), {term: sum(term in row.terms for row in rows) for term in terms})
 
 
-def _copy(entry: MemoryEntry, *, embedding: bool = True) -> MemoryEntry:
-    """The entry with lists, metadata and vector of its own, and its times in UTC."""
-    vector = entry.embedding if embedding else None
-    times = {name: time.astimezone(UTC) for name in _INSTANTS if (time := getattr(entry, name)) is not None}
-    return entry.replace(
-        tags=list(entry.tags),
-        derived_from=list(entry.derived_from),
-        metadata=_copy_json(entry.metadata),
-        embedding=None if vector is None else array("f", vector),
-        **times,
-    )
-
-
-def _copy_json(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _copy_json(each) for key, each in value.items()}
-    return [_copy_json(each) for each in value] if isinstance(value, list) else value
-
-
-def _by_relevance(row: _Row) -> tuple[float, timedelta, str]:
-    return -row.entry.relevance, _EPOCH - row.entry.created_at, row.entry.id
-
-
-def _best(rows: Sequence[_Row], similarities: Sequence[float], options: SearchOptions) -> list[SearchHit]:
+def _best(rows: Sequence[Row], similarities: Sequence[float], options: SearchOptions) -> list[SearchHit]:
     ranked = sorted(zip(similarities, rows, strict=True), key=lambda pair: (-pair[0], pair[1].entry.id))
     return [
-        SearchHit(_copy(row.entry, embedding=options.include_embeddings), score)
+        SearchHit(copied(row.entry, embedding=options.include_embeddings), score)
         for score, row in ranked[: options.limit]
     ]
