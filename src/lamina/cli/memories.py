@@ -143,21 +143,13 @@ async def recall(
     from lamina.cli import output
 
     _check_lines(session, nl=nl)
-    asked = read_text(query, what="query")
-    if not asked.strip():
-        raise typer.BadParameter("is blank: give a text to look for; `lamina list` lists", param_hint="QUERY")
+    asked = _asked(query)
     filters = _filters(session, layer=layer, tag=tag, any_tag=any_tag, where=where)
     filters |= {"min_relevance": min_relevance, "min_confidence": min_confidence}
     async with session.engine() as engine:
+        touch, page = not no_touch, {"limit": limit, "offset": offset}
         results = await engine.recall(
-            asked,
-            mode=mode,
-            min_score=min_score,
-            limit=limit,
-            offset=offset,
-            touch=not no_touch,
-            explain=explain,
-            **filters,
+            asked, mode=mode, min_score=min_score, touch=touch, explain=explain, **page, **filters
         )
     if nl:
         output.print_lines(map(output.result_fields, results))
@@ -167,6 +159,13 @@ async def recall(
         output.print_json(output.results_document(results))
     else:
         output.print_results(results)
+
+
+def _asked(query: str | None) -> str:
+    text = read_text(query, what="query")
+    if not text.strip():
+        raise typer.BadParameter("is blank: give a text to look for; `lamina list` lists", param_hint="QUERY")
+    return text
 
 
 async def list_(
