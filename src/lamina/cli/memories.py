@@ -147,9 +147,9 @@ async def recall(
     filters = _filters(session, layer=layer, tag=tag, any_tag=any_tag, where=where)
     filters |= {"min_relevance": min_relevance, "min_confidence": min_confidence}
     async with session.engine() as engine:
-        touch, page = not no_touch, {"limit": limit, "offset": offset}
+        touch = not no_touch
         results = await engine.recall(
-            asked, mode=mode, min_score=min_score, touch=touch, explain=explain, **page, **filters
+            asked, mode=mode, min_score=min_score, limit=limit, offset=offset, touch=touch, explain=explain, **filters
         )
     if nl:
         output.print_lines(map(output.result_fields, results))
