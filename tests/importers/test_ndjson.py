@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lamina.domain.memory import Layer, MemoryEntry, Trust
+from lamina.domain.text import is_blank
 from lamina.errors import InvalidInput, InvalidType
 from lamina.importers.lines import ExactMemory, read_line, write_line
 from lamina.importers.ndjson import BadLines, export_ndjson, import_ndjson
@@ -293,7 +294,9 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
-TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1).filter(str.strip)
+TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1).filter(
+    lambda text: not is_blank(text)
+)
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])

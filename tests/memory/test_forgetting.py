@@ -132,7 +132,7 @@ async def test_what_expired_is_absent_at_once_and_removed_soon(engine, forgotten
 
 
 async def test_a_purge_that_fails_does_not_undo_the_call_before_it(engine, clock, monkeypatch, caplog):
-    async def locked(scope, ids):
+    async def locked(scope, ids, *, filter=None):
         raise AdapterUnavailable(engine.adapter.name, "it is locked")
 
     await engine.store("short-lived", ttl=30)

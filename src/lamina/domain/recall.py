@@ -59,7 +59,9 @@ class Reason(StrEnum):
     OTHER_MODEL = "other_model"
     """The store's vectors come from another model; `reembed` mends it."""
     NO_VECTORS = "no_vectors"
-    """Nothing in the scope has a vector."""
+    """Nothing in the scope has a vector, or the query has none."""
+    SOME_WITHOUT_VECTOR = "some_without_vector"
+    """Some memories of the tenant have no vector yet, and are found by keyword only; `reembed_missing` mends it."""
     NOT_NATIVE = "not_native"
     """The backend has no such search; the engine's bounded scan answered in its place."""
 

@@ -15,6 +15,7 @@ from lamina.domain.recall import Degraded, Leg, Reason
 from lamina.domain.scope import Scope
 from lamina.errors import (
     ConfigError,
+    Conflict,
     EmbeddingDimensionError,
     EmbeddingFingerprintError,
     ProviderError,
@@ -59,27 +60,37 @@ class EmbeddingSpace:
 
     The store keeps the fingerprint of the model that made its vectors. While the configured
     embedder is another one, no vector is written and none is searched; `reembed` changes over.
+    Other engines may do so at any time, so what is written hangs on the fingerprint that was
+    read (`guard`), and what was searched counts only if it is still there (`still_holds`).
     """
 
     def __init__(self, adapter: MemoryAdapter, scope: Scope, embedder: Embedder | None, clock: Clock) -> None:
         self.embedder = embedder
+        self.has_gaps = False
+        """Whether some memory is known to have no vector."""
         self._adapter = adapter
         self._scope = scope
         self._clock = clock
-        self._stored: _Stored | None = None
+        self._stored: str | None = None
         self._logged_at = -LOG_EVERY
 
     async def load(self) -> None:
         """Read the store's fingerprint, and warn if it is not the embedder's."""
-        text = await self._adapter.load_meta(self._scope, META_KEY)
-        self._stored = None if text is None else _read(text)
+        await self._reload()
+        missing = MemoryFilter(now=self._clock(), has_embedding=False)
+        self.has_gaps = self.embedder is not None and await count(self._adapter, self._scope, missing) > 0
         if problem := self._mismatch():
             log.warning("%s", problem)
 
     @property
     def fingerprint(self) -> Fingerprint | None:
         """Of the model that made the store's vectors; None before the first one."""
-        return None if self._stored is None else self._stored.fingerprint
+        return None if self._stored is None else _read(self._stored).fingerprint
+
+    @property
+    def guard(self) -> dict[str, str | None]:
+        """What must stand in the store's bookkeeping while vectors are written."""
+        return {META_KEY: self._stored}
 
     @property
     def needs_reembed(self) -> bool:
@@ -92,8 +103,8 @@ class EmbeddingSpace:
             self.embedder is None
             or (fingerprint.provider, fingerprint.model) == (self.embedder.provider, self.embedder.model)
         ):
-            await self._save(_Stored(fingerprint))
-        return self._stored == _Stored(fingerprint)
+            await self._save_first(fingerprint)
+        return self._stored == _written(_Stored(fingerprint))
 
     async def embed_query(self, query: str) -> Vector | Degraded:
         """The query's vector, or why there is none; an embedder's failure is logged, once a minute at most."""
@@ -113,13 +124,24 @@ class EmbeddingSpace:
             return Degraded(Leg.VECTOR, Reason.EMBEDDER_FAILED, str(error))
         return vector
 
+    async def still_holds(self) -> Degraded | None:
+        """Why vectors that were just compared with a query cannot count: their model changed meanwhile."""
+        before = self._stored
+        await self._reload()
+        if self._stored == before:
+            return None
+        return Degraded(Leg.VECTOR, Reason.OTHER_MODEL, str(self._mismatch() or "another engine embeds the store anew"))
+
     async def embed_new(self, entries: Sequence[MemoryEntry]) -> None:
         """Give each entry its vector, or None where the embedder fails or is another model's.
 
         Raises:
             EmbeddingDimensionError: the embedder gives vectors of another length than before.
         """
-        if self.embedder is None or not entries or self._mismatch():
+        if self.embedder is None or not entries:
+            return
+        self.has_gaps = self.has_gaps or self._mismatch() is not None
+        if self._mismatch():
             return
         try:
             vectors = await self.embedder.embed_documents([entry.content for entry in entries])
@@ -127,11 +149,20 @@ class EmbeddingSpace:
             raise
         except ProviderError as error:
             self._log_failure(error)
+            self.has_gaps = True
             return
         await self._adopt(vectors[0])
-        for entry, vector in zip(entries, vectors, strict=True):
+        for vector in vectors:
             self._check_length(vector)
+        for entry, vector in zip(entries, vectors, strict=True):
             entry.embedding = vector
+
+    async def withdraw(self, entries: Sequence[MemoryEntry]) -> None:
+        """Take back the vectors given, since the store's model changed before they were written."""
+        await self._reload()
+        self.has_gaps = True
+        for entry in entries:
+            entry.embedding = None
 
     async def reembed(self, *, force: bool, progress: Progress | None) -> ReembedReport:
         """Make the vectors the embedder's own: see `MemoryEngine.reembed`."""
@@ -160,11 +191,18 @@ class EmbeddingSpace:
                 for entry, vector in zip(page, vectors, strict=True)
                 if vector is not None
             ]
-            done = await self._adapter.update_many(self._scope, updates)
+            try:
+                done = await self._adapter.update_many(self._scope, updates, expected_meta=self.guard)
+            except Conflict:
+                await self._reload()
+                raise self._mismatch() or ProviderUnavailable(
+                    "The embedder", "another engine embeds the store anew", "Try again later."
+                ) from None
             report.embedded += sum(done)
             report.failed += sum(vector is None for vector in vectors)
             if progress is not None:
                 progress(min(report.embedded + report.failed, total), total)
+        self.has_gaps = await count(self._adapter, self._scope, missing) > 0
         return report
 
     async def _embed_page(self, page: Sequence[MemoryEntry]) -> list[Vector | None]:
@@ -189,28 +227,40 @@ class EmbeddingSpace:
     async def _adopt(self, vector: Vector) -> None:
         """Keep the fingerprint of the first vector ever made."""
         if self._stored is None and self.embedder is not None:
-            await self._save(_Stored(Fingerprint(self.embedder.provider, self.embedder.model, len(vector))))
+            await self._save_first(Fingerprint(self.embedder.provider, self.embedder.model, len(vector)))
+
+    async def _save_first(self, fingerprint: Fingerprint) -> None:
+        """Make the fingerprint the store's, unless another engine was faster."""
+        text = _written(_Stored(fingerprint))
+        try:
+            await self._adapter.save_meta(self._scope, META_KEY, text, self._clock(), expected=None)
+            self._stored = text
+        except Conflict:
+            await self._reload()
 
     async def _save(self, stored: _Stored) -> None:
-        mark = stored.fingerprint
-        fields = {"provider": mark.provider, "model": mark.model, "dimensions": mark.dimensions}
-        text = json.dumps({**fields, "replacing": stored.replacing})
+        text = _written(stored)
         await self._adapter.save_meta(self._scope, META_KEY, text, self._clock())
-        self._stored = stored
+        self._stored = text
+
+    async def _reload(self) -> None:
+        self._stored = await self._adapter.load_meta(self._scope, META_KEY)
 
     def _mismatch(self) -> EmbeddingFingerprintError | None:
         if self._stored is None or self.embedder is None:
             return None
-        mark = self._stored.fingerprint
+        stored = _read(self._stored)
+        mark = stored.fingerprint
         if (mark.provider, mark.model) != (self.embedder.provider, self.embedder.model):
             return EmbeddingFingerprintError(str(mark), f"{self.embedder.provider}:{self.embedder.model}")
-        if self._stored.replacing:
+        if stored.replacing:
             return EmbeddingFingerprintError("two models, since a change was interrupted", str(mark))
         return None
 
     def _check_length(self, vector: Vector) -> None:
-        if self._stored is not None and len(vector) != self._stored.fingerprint.dimensions:
-            raise EmbeddingDimensionError(self._stored.fingerprint.dimensions, len(vector))
+        mark = self.fingerprint
+        if mark is not None and len(vector) != mark.dimensions:
+            raise EmbeddingDimensionError(mark.dimensions, len(vector))
 
     def _require_embedder(self) -> Embedder:
         if self.embedder is None:
@@ -227,3 +277,9 @@ def _read(text: str) -> _Stored:
     fields = json.loads(text)
     fingerprint = Fingerprint(fields["provider"], fields["model"], fields["dimensions"])
     return _Stored(fingerprint, fields["replacing"])
+
+
+def _written(stored: _Stored) -> str:
+    mark = stored.fingerprint
+    fields = {"provider": mark.provider, "model": mark.model, "dimensions": mark.dimensions}
+    return json.dumps({**fields, "replacing": stored.replacing})

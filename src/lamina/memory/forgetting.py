@@ -54,7 +54,7 @@ class Forgetter:
             async with aclosing(pages(store, scope, filter)) as walk:
                 async for page in walk:
                     batch = page[:left]
-                    gone = await store.delete_many(scope, [entry.id for entry in batch])
+                    gone = await store.delete_many(scope, [entry.id for entry in batch], filter=filter)
                     deleted += sum(gone)
                     forgotten = [entry for entry, was_there in zip(batch, gone, strict=True) if was_there]
                     await self._runtime.hooks.on_forget(forgotten, reason)

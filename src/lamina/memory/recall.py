@@ -25,6 +25,7 @@ from lamina.domain.recall import (
     Source,
 )
 from lamina.domain.scope import Scope
+from lamina.errors import EmbeddingDimensionError
 from lamina.memory.access import AccessCounters
 from lamina.memory.fallback import scan_by_text, scan_by_vector
 from lamina.memory.fusion import fuse, text_weight
@@ -140,14 +141,21 @@ class Recaller:
         if search.vector is None:
             return found
         options = _options(search.request, pool, include_embeddings=False)
-        for store in self._runtime.stores(search.request.filter.layers):
-            if _is_native(store, Capability.VECTOR, options):
-                found.hits += await store.search_by_vector(search.vector, options)
-            else:
-                found.hits += await scan_by_vector(store, search.vector, options)
-                found.degraded.append(Degraded(Leg.VECTOR, Reason.NOT_NATIVE, store.name))
+        try:
+            for store in self._runtime.stores(search.request.filter.layers):
+                if _is_native(store, Capability.VECTOR, options):
+                    found.hits += await store.search_by_vector(search.vector, options)
+                else:
+                    found.hits += await scan_by_vector(store, search.vector, options)
+                    found.degraded.append(Degraded(Leg.VECTOR, Reason.NOT_NATIVE, store.name))
+        except EmbeddingDimensionError as error:
+            return _Found(degraded=[Degraded(Leg.VECTOR, Reason.OTHER_MODEL, str(error))])
+        if problem := await self._runtime.space.still_holds():
+            return _Found(degraded=[problem])
         if not found.hits and await self._has_entries(search.request):
             found.degraded.append(Degraded(Leg.VECTOR, Reason.NO_VECTORS))
+        elif self._runtime.space.has_gaps:
+            found.degraded.append(Degraded(Leg.VECTOR, Reason.SOME_WITHOUT_VECTOR))
         found.hits.sort(key=lambda hit: (-hit.similarity, hit.entry.id))
         del found.hits[pool:]
         return found

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from lamina.domain.filters import INT64
 from lamina.domain.memory import MemoryEntry, Unset
+from lamina.domain.scope import Scope
 from lamina.domain.text import clean
 from lamina.domain.validation import check_entry, check_ttl, clean_metadata
 from lamina.errors import Conflict, InvalidInput, MemoryNotFound
@@ -23,7 +24,7 @@ from lamina.memory.inputs import (
 )
 from lamina.memory.runtime import Runtime
 from lamina.ports.embedder import Fingerprint
-from lamina.ports.memory_adapter import ACCESS_FIELDS, UPDATABLE, MemoryAdapter
+from lamina.ports.memory_adapter import ACCESS_FIELDS, UPDATABLE, MemoryAdapter, Update
 
 __all__ = ["RestoreReport", "Writer"]
 
@@ -77,7 +78,7 @@ class Writer:
     ) -> MemoryEntry:
         """Edit a memory: see `MemoryEngine.update`."""
         scope = self._runtime.write_scope(owner)
-        for attempt in range(ATTEMPTS):
+        for _ in range(ATTEMPTS):
             found = await self._runtime.find(scope, id)
             if found is None:
                 raise MemoryNotFound(id)
@@ -88,16 +89,21 @@ class Writer:
             target = self._runtime.store_of(updates.get("layer", entry.layer))
             if target is not store:
                 return await self._move(entry.replace(**updates), store, target)
-            try:
-                if await store.update(scope, id, updates, expected_revision=entry.revision):
-                    changed = await store.get(scope, id)
-                    if changed is not None:
-                        return changed
-                raise MemoryNotFound(id)
-            except Conflict:
-                if expected_revision is not None or attempt == ATTEMPTS - 1:
-                    raise
-        raise AssertionError("unreachable")
+            if await self._change(store, scope, Update(id, updates, entry.revision)):
+                changed = await store.get(scope, id)
+                if changed is not None:
+                    return changed
+        raise Conflict(f"The memory {id!r}", f"it changed {ATTEMPTS} times while it was being edited")
+
+    async def _change(self, store: MemoryAdapter, scope: Scope, update: Update) -> bool:
+        """Make the change; False if the memory has another revision, or the store's vectors another model, by now."""
+        if store is not self._runtime.adapter or update.changes.get("embedding") is None:
+            return (await store.update_many(scope, [update]))[0]
+        try:
+            return (await store.update_many(scope, [update], expected_meta=self._runtime.space.guard))[0]
+        except Conflict:
+            await self._runtime.space.withdraw([])
+            return False
 
     async def restore(
         self, entries: Sequence[MemoryEntry], *, replace: bool, fingerprint: Fingerprint | None
@@ -145,10 +151,20 @@ class Writer:
         """Write the drafts, in one batch per store; with each, the twin that another writer stored meanwhile."""
         written: list[tuple[_Draft, MemoryEntry | None]] = []
         for store, own in self._by_store(drafts):
-            entries = [draft.entry for draft in own]
-            twins = await store.store_many(self._runtime.tenant_scope, entries, if_new=True)
+            twins = await self._store_new(store, [draft.entry for draft in own])
             written.extend(zip(own, twins, strict=True))
         return written
+
+    async def _store_new(self, store: MemoryAdapter, entries: Sequence[MemoryEntry]) -> list[MemoryEntry | None]:
+        """Store what is new; without vectors, if another engine changed the store's model since they were made."""
+        scope, space = self._runtime.tenant_scope, self._runtime.space
+        if store is not self._runtime.adapter or all(entry.embedding is None for entry in entries):
+            return await store.store_many(scope, entries, if_new=True)
+        try:
+            return await store.store_many(scope, entries, if_new=True, expected_meta=space.guard)
+        except Conflict:
+            await space.withdraw(entries)
+            return await store.store_many(scope, entries, if_new=True)
 
     def _by_store(self, drafts: Sequence[_Draft]) -> list[tuple[MemoryAdapter, list[_Draft]]]:
         """The drafts of each store that has any."""
@@ -177,8 +193,9 @@ class Writer:
             newer = await store.get(scope, twin.id)
             if newer is None:  # deleted meanwhile: it is a new memory after all
                 await self._runtime.space.embed_new([new])
-                await store.store_many(self._runtime.tenant_scope, [new])
-                return new.id
+                (newer,) = await self._store_new(store, [new])
+                if newer is None:
+                    return new.id
             twin = newer
         raise Conflict(f"The memory {twin.id!r}", f"it changed {ATTEMPTS} times while it was being confirmed")
 
