@@ -27,6 +27,7 @@ def test_stats_count(lamina: Lamina) -> None:
 def test_a_command_on_a_whole_tenant_refuses_a_narrower_scope(lamina: Lamina, name: str, scope: str) -> None:
     run = lamina(*name.split(), scope, "x")
     assert (run.code, "not about one owner or namespace" in run.err) == (2, True)
+    assert scope not in lamina(*name.split(), "--help").out
 
 
 def test_the_demo_has_no_json_form(lamina: Lamina) -> None:

@@ -35,6 +35,12 @@ SHARED: Final[dict[str, tuple[Any, Any]]] = {
 }
 """Name of each option that every command has → its annotation and default."""
 
+_HIDDEN: Final[dict[str, tuple[Any, Any]]] = {
+    "owner": (Annotated[str | None, typer.Option("--owner", "-u", help="Refused here.", hidden=True)], None),
+    "namespace": (Annotated[str | None, typer.Option("--namespace", "-n", help="Refused here.", hidden=True)], None),
+}
+"""For commands on a whole tenant: taken, so that they can be refused with the reason, but not offered."""
+
 
 def command(
     app: typer.Typer, name: str, *, examples: Sequence[str], scoped: bool = True, tells: bool = False
@@ -50,9 +56,10 @@ def command(
         own = list(inspect.signature(function).parameters.values())[1:]
         hints = get_type_hints(function, include_extras=True)
         parameters = [each.replace(annotation=hints[each.name]) for each in own]
+        shared = SHARED if scoped else {**SHARED, **_HIDDEN}
         parameters += [
             inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-            for key, (annotation, default) in SHARED.items()
+            for key, (annotation, default) in shared.items()
         ]
 
         def run(**arguments: Any) -> Any:
