@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ def test_stats_count(lamina: Lamina) -> None:
 def test_a_command_on_a_whole_tenant_refuses_a_narrower_scope(lamina: Lamina, name: str, scope: str) -> None:
     run = lamina(*name.split(), scope, "x")
     assert (run.code, "not about one owner or namespace" in run.err) == (2, True)
+    assert scope not in lamina(*name.split(), "--help").out
 
 
 def test_the_demo_has_no_json_form(lamina: Lamina) -> None:
@@ -149,3 +151,20 @@ def test_config_show_tells_what_is_in_force_and_not_what_is_left_unsaid(lamina: 
     assert (told["memory.working_memory_ttl"], told["memory.layer_ttls.longterm"]) == ("never", "never")
     assert told["memory.layer_ttls.session"] == 3600
     assert "memory.scoring.recency_half_life" in lamina("config", "show", env={"COLUMNS": "80"}).out
+
+
+@pytest.mark.skipif(os.name == "nt", reason="files have no modes there")
+def test_doctor_finds_a_database_that_others_may_read(lamina: Lamina, tmp_path: Path) -> None:
+    lamina("remember", "a note")
+    assert lamina("doctor").code == 0
+    (tmp_path / "data" / "lamina.db").chmod(0o644)
+    run = lamina("doctor")
+    assert (run.code, "chmod 600" in run.out) == (1, True)
+
+
+@pytest.mark.parametrize(("name", "told"), [("list", 1), ("stats", 1), ("recall x", 0), ("doctor", 0)])
+def test_another_model_in_the_store_is_told_once(process: Lamina, name: str, told: int) -> None:
+    process("remember", "a note", env={"LAMINA_EMBEDDER": "builtin"})
+    run = process(*name.split(), env={"LAMINA_EMBEDDER": "ollama:other", "COLUMNS": "1000"})
+    assert run.err.count("ollama:other") == told
+    assert run.out.count("not of ollama:other") + run.out.count("embedder is ollama:other") == 1 - told

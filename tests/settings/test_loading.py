@@ -386,3 +386,11 @@ def test_a_data_folder_hides_no_place_of_its_own_source_and_none_of_a_stronger_o
     assert load(environ=both).memory().path == tmp_path / "own.db"
     assert load(user='data_dir = "d"\n', project='[memory]\npath = "x.db"\n').memory().path.name == "x.db"
     assert load(project='data_dir = "d"\n[memory]\npath = "x.db"\n').memory().path.name == "x.db"
+
+
+def test_a_misspelt_variable_is_told_by_its_own_name_with_the_nearest(load) -> None:
+    with pytest.raises(ConfigError, match=r"LAMINA_EMBEDER.*Did you mean LAMINA_EMBEDDER\?"):
+        load(environ={"LAMINA_EMBEDER": "none"})
+    with pytest.raises(ConfigError, match=r"environment variable LAMINA_MEMRY__X.*'memory'"):
+        load(environ={"LAMINA_MEMRY__X": "1"})
+    assert load(environ={"LAMINA_NAME": "mine"}).config.name == "mine"

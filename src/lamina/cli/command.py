@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, TypeVar, get_type_hints
 import typer
 
 from lamina.cli.session import Session
+from lamina.cli.warnings_shown import warnings_shown
 
 __all__ = ["SHARED", "command", "group", "show_help_alone"]
 
@@ -34,34 +35,44 @@ SHARED: Final[dict[str, tuple[Any, Any]]] = {
 }
 """Name of each option that every command has → its annotation and default."""
 
+_HIDDEN: Final[dict[str, tuple[Any, Any]]] = {
+    "owner": (Annotated[str | None, typer.Option("--owner", "-u", help="Refused here.", hidden=True)], None),
+    "namespace": (Annotated[str | None, typer.Option("--namespace", "-n", help="Refused here.", hidden=True)], None),
+}
+"""For commands on a whole tenant: taken, so that they can be refused with the reason, but not offered."""
 
-def command(app: typer.Typer, name: str, *, examples: Sequence[str], scoped: bool = True) -> Callable[[F], F]:
+
+def command(
+    app: typer.Typer, name: str, *, examples: Sequence[str], scoped: bool = True, tells: bool = False
+) -> Callable[[F], F]:
     """Register a function, sync or async, that takes a `Session` and its own parameters, as a command.
 
     The shared options are added to its own and reach it as the session. A command that is not `scoped` is
-    about a whole tenant, and refuses an owner and a namespace. Its docstring is the help text, the
-    examples stand below it.
+    about a whole tenant, and refuses an owner and a namespace. One that `tells` what is wrong in its answer
+    shows no warnings beside it. Its docstring is the help text, the examples stand below it.
     """
 
     def register(function: F) -> F:
         own = list(inspect.signature(function).parameters.values())[1:]
         hints = get_type_hints(function, include_extras=True)
         parameters = [each.replace(annotation=hints[each.name]) for each in own]
+        shared = SHARED if scoped else {**SHARED, **_HIDDEN}
         parameters += [
             inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-            for key, (annotation, default) in SHARED.items()
+            for key, (annotation, default) in shared.items()
         ]
 
         def run(**arguments: Any) -> Any:
             session = Session(**{key: arguments.pop(key) for key in SHARED})
             if not scoped and (session.owner, session.namespace) != (None, None):
                 raise typer.BadParameter("it is not about one owner or namespace", param_hint=f"lamina {name}")
-            result = function(session, **arguments)
-            if not inspect.iscoroutine(result):
-                return result
-            import asyncio
+            with warnings_shown(shown=not tells):
+                result = function(session, **arguments)
+                if not inspect.iscoroutine(result):
+                    return result
+                import asyncio
 
-            return asyncio.run(result)
+                return asyncio.run(result)
 
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {each.name: each.annotation for each in parameters}

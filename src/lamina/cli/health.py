@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import typer
 from lamina._version import __version__
 from lamina.cli.command import command
 from lamina.cli.session import Session
+from lamina.cli.values import counted
 from lamina.errors import LaminaError
 
 if TYPE_CHECKING:
@@ -23,7 +25,9 @@ __all__ = ["register"]
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     command(app, "stats", examples=["lamina stats", "lamina stats --tenant acme --json"], scoped=False)(stats)
-    command(app, "doctor", examples=["lamina doctor", "lamina doctor --db notes.db --json"], scoped=False)(doctor)
+    command(app, "doctor", examples=["lamina doctor", "lamina doctor --db notes.db --json"], scoped=False, tells=True)(
+        doctor
+    )
 
 
 async def stats(session: Session) -> None:
@@ -56,6 +60,7 @@ async def doctor(session: Session) -> None:
         if database is not None and str(database) != ":memory:" and not database.exists():
             facts["memories"] = "none yet: the database is made by the first `lamina remember`"
         else:
+            problems += _access_problems(database)
             async with session.engine() as engine:
                 problems += await _check_store(engine)
                 found = await engine.stats()
@@ -105,6 +110,14 @@ def _file_facts(path: Path) -> str:
     return f"{status.st_size / 1024:,.0f} KiB, mode {status.st_mode & 0o777:o}"
 
 
+def _access_problems(path: Path | None) -> list[str]:
+    """Whether others than its owner may read or change the database."""
+    if os.name == "nt" or path is None or not path.exists() or not path.stat().st_mode & 0o077:
+        return []
+    mode = path.stat().st_mode & 0o777
+    return [f"Others on this machine may reach the database (mode {mode:o}): run `chmod 600 {path}`."]
+
+
 async def _check_store(engine: MemoryEngine) -> list[str]:
     """What the adapter itself finds wrong, if it can look."""
     check = getattr(engine.adapter, "check", None)
@@ -116,7 +129,7 @@ def _vector_problems(found: EngineStats) -> list[str]:
         made, configured = found.fingerprint, found.embedder
         return [f"The vectors are of {made}, not of {configured}: run `lamina reembed`, or configure the former."]
     if found.embedder is not None and found.without_embedding:
-        return [f"{found.without_embedding} memories have no vector: run `lamina reembed --missing`."]
+        return [f"{counted(found.without_embedding)} without a vector: run `lamina reembed --missing`."]
     return []
 
 

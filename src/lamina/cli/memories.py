@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -47,6 +47,9 @@ from lamina.cli.values import UsageError, counted, read_age, read_metadata, read
 from lamina.domain.memory import Layer, Trust
 from lamina.errors import InvalidInput, MemoryNotFound
 
+if TYPE_CHECKING:
+    from lamina.domain.recall import RecallResult, Results
+
 __all__ = ["register"]
 
 
@@ -68,6 +71,7 @@ def register(app: typer.Typer) -> None:
             'lamina recall "which seat?" -u mira',
             'lamina recall "open tasks" --where \'{"status": "open"}\' --json',
         ],
+        tells=True,
     )(recall)
     command(app, "list", examples=["lamina list -u mira --limit 50", "lamina list -l session --json --nl"])(list_)
     command(app, "get", examples=["lamina get mem_4f2c...", "lamina get mem_4f2c... --json"])(get)
@@ -140,8 +144,6 @@ async def recall(
     nl: Lines = False,
 ) -> None:
     """Find the memories that answer a question, best first, each with its score broken down."""
-    from lamina.cli import output
-
     _check_lines(session, nl=nl)
     asked = _asked(query)
     filters = _filters(session, layer=layer, tag=tag, any_tag=any_tag, where=where)
@@ -151,14 +153,7 @@ async def recall(
         results = await engine.recall(
             asked, mode=mode, min_score=min_score, limit=limit, offset=offset, touch=touch, explain=explain, **filters
         )
-    if nl:
-        output.print_lines(map(output.result_fields, results))
-        for mark in results.degraded:
-            output.note(output.degraded_line(mark).plain)
-    elif session.as_json:
-        output.print_json(output.results_document(results))
-    else:
-        output.print_results(results)
+    _print_results(session, results, nl=nl)
 
 
 def _asked(query: str | None) -> str:
@@ -293,6 +288,26 @@ def _report(session: Session, count: int, *, dry_run: bool) -> None:
         print_json({"would_forget" if dry_run else "forgotten": count})
     else:
         typer.echo(f"{counted(count)} {'would be forgotten' if dry_run else 'forgotten'}.")
+
+
+def _asked(query: str | None) -> str:
+    asked = read_text(query, what="query")
+    if not asked.strip():
+        raise typer.BadParameter("is blank: give a text to look for; `lamina list` lists", param_hint="QUERY")
+    return asked
+
+
+def _print_results(session: Session, results: Results[RecallResult], *, nl: bool) -> None:
+    from lamina.cli import output
+
+    if nl:
+        output.print_lines(map(output.result_fields, results))
+        for mark in results.degraded:
+            output.note(output.degraded_line(mark).plain)
+    elif session.as_json:
+        output.print_json(output.results_document(results))
+    else:
+        output.print_results(results)
 
 
 def _check_lines(session: Session, *, nl: bool) -> None:

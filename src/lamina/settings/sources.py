@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import tomllib
 from collections.abc import Mapping
@@ -45,9 +46,10 @@ class Source:
 
     def origin(self, path: str) -> str:
         """Where the value of this dotted path was written, perhaps as part of a text that stands for its table."""
+        below = next((each for name, each in self.names.items() if name.startswith(f"{path}.")), self.label)
         while path and path not in self.names:
             path = path.rpartition(".")[0]
-        return self.names.get(path, self.label)
+        return self.names.get(path, below)
 
 
 def place_of(location: str, label: str) -> dict[str, Any]:
@@ -78,10 +80,21 @@ def environment_source(environ: Mapping[str, str]) -> Source:
                 names[f"memory.{key}"] = label
             continue
         path = _SHORT_NAMES.get(variable) or tuple(variable[len(ENVIRONMENT_PREFIX) :].lower().split("__"))
+        if variable not in _SHORT_NAMES and len(path) == 1:
+            _check_short_name(variable)
         dotted = ".".join(path)
         _set(values, path, _absolute(text, Path.cwd(), dotted, label) if path in _PATHS else text, label)
         names[dotted] = label
     return Source("the environment", values, names)
+
+
+def _check_short_name(variable: str) -> None:
+    """Refuse what looks much like a short name, with that as the remedy; the rest is checked as a setting."""
+    known = [*_SHORT_NAMES, "LAMINA_DB", TRUST_PROJECT]
+    close = difflib.get_close_matches(variable, known, n=1, cutoff=0.85)
+    if close and variable not in {"LAMINA_NAME", "LAMINA_MODEL", "LAMINA_MEMORY"}:
+        name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
+        raise ConfigError(name, f"is unknown (from the environment variable {variable})", f"Did you mean {close[0]}?")
 
 
 def find_project_file(start: Path) -> Path | None:
