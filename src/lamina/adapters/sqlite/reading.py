@@ -198,7 +198,7 @@ def _by_seq_of_tenant(collection: Collection, reach: Reach, options: ListOptions
     """All of the tenant's in order, passing over what the scope does not admit."""
     admitted = condition_of(collection, options.filter)
     query = (
-        "SELECT m.key FROM {memories} AS m INDEXED BY {memories}_by_tenant_seq WHERE m.tenant = ? AND m.seq > ? "
+        "SELECT m.key FROM {memories} AS m INDEXED BY {memories_by_tenant_seq} WHERE m.tenant = ? AND m.seq > ? "
         "AND m.partition IN (SELECT p.id FROM {partitions} AS p WHERE {reach}) AND {admitted} "
         "ORDER BY m.seq LIMIT ? OFFSET ?"
     )
