@@ -1,12 +1,27 @@
 import math
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.domain.filters import And, Compare, Expiry, MemoryFilter, Not, Operator, Or, Where
+from lamina.domain.filters import (
+    MAX_COMPARISONS,
+    MAX_NESTING,
+    MAX_PATH,
+    MAX_VALUES,
+    And,
+    Compare,
+    Expiry,
+    Filter,
+    MemoryFilter,
+    Not,
+    Operator,
+    Or,
+    Where,
+)
 from lamina.domain.memory import Layer, MemoryEntry
 from lamina.domain.scope import Scope
 from lamina.errors import InvalidInput, InvalidType
@@ -119,6 +134,60 @@ def test_what_says_no_filter_is_refused(source):
     with pytest.raises((InvalidInput, InvalidType)) as refusal:
         Where.parse(source)
     assert refusal.value.field == "where"
+
+
+def nested(depth: int) -> dict[str, Any]:
+    source: dict[str, Any] = {"a": 1}
+    for _ in range(depth - 1):
+        source = {"not": source}
+    return source
+
+
+def test_the_greatest_filters_are_taken():
+    wide = {"or": [{"a": n} for n in range(MAX_COMPARISONS)]}
+    values = {"a": list(range(MAX_VALUES)), "b": {"not_in": list(range(MAX_VALUES))}}
+    for source in (nested(MAX_NESTING), wide, values, {".".join("x" * MAX_PATH): 1}):
+        assert MemoryFilter(now=NOW, where=Where.parse(source)).where is not None
+
+
+@pytest.mark.parametrize(
+    ("source", "limit"),
+    [
+        (nested(MAX_NESTING + 1), "16 levels"),
+        (nested(5_000), "16 levels"),
+        ({"or": [{"a": n} for n in range(MAX_COMPARISONS + 1)]}, "64 comparisons"),
+        ({f"k{n}": {"gt": 1, "lt": 5} for n in range(MAX_COMPARISONS // 2 + 1)}, "64 comparisons"),
+        ({"and": [{"or": []}] * (MAX_COMPARISONS + 1)}, "64 comparisons"),
+        ({"a": list(range(MAX_VALUES + 1))}, "at most 1000"),
+        ({"a": {"not_in": list(range(MAX_VALUES + 1))}}, "at most 1000"),
+        ({".".join("x" * (MAX_PATH + 1)): 1}, "at most 8"),
+    ],
+    ids=["deep", "deeper", "wide", "operators", "empty parts", "in", "not in", "path"],
+)
+def test_a_filter_beyond_a_limit_is_refused_and_the_limit_named(source, limit):
+    with pytest.raises(InvalidInput, match=limit) as refusal:
+        Where.parse(source)
+    assert refusal.value.field == "where"
+
+
+def test_a_filter_is_measured_wherever_it_comes_from():
+    deep: Filter = Where("a").eq(1)
+    for _ in range(5_000):
+        deep = Not(deep)
+    shared: Filter = Or(tuple(Where("a").eq(n) for n in range(10)))
+    for _ in range(MAX_NESTING - 2):
+        shared = And((shared,) * 10)  # ten parts, each the same: walked one by one it would never end
+    wide = Or((Where("a").eq(1),) * (MAX_COMPARISONS + 1))
+    for filter in (deep, shared, wide):
+        for take in (
+            Where.parse,
+            lambda part: MemoryFilter(now=NOW, where=part),
+            lambda part: Where.parse({"not": part}),
+        ):
+            with pytest.raises(InvalidInput, match="where"):
+                take(filter)
+    with pytest.raises(InvalidType, match="where"):
+        MemoryFilter(now=NOW, where=And(("a = 1",)))
 
 
 @given(metadata(), filters())

@@ -1,29 +1,31 @@
-"""Filters over memories, and the reference that every adapter's own translation is held to.
+"""Filters over memories: how a condition on metadata is written, and what else an entry must be.
 
-The rules, the same on every backend:
-
-* A key is a path into `metadata`. A string is split at its dots (`"geo.city"`); a tuple is taken
-  element by element (`("geo.city",)` is the one key with a dot in its name). Only objects are
-  entered, never lists.
-* A comparison with a key that is missing is false, whatever the operator, `ne` and `not_in`
-  included; only `exists` speaks of missing keys. `Not` turns the truth of what it holds around,
-  so `Not(Where("a").eq(1))` is true where `a` is missing. There is no third truth value.
-* Numbers compare with numbers (1 equals 1.0), text with text (by code point), booleans and null
-  only for equality and only with their own kind. Values of different kinds are unequal, and an
-  order between them is false. A stored list or object equals no operand.
-* `contains` is true if a stored list has the operand as an element, or a stored text has it as a
-  part (case counts).
+`lamina.domain.conditions` has the rules of the conditions, which are the same on every backend.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any
 
+from lamina.domain.conditions import (
+    INT64,
+    MAX_COMPARISONS,
+    MAX_NESTING,
+    MAX_PATH,
+    MAX_VALUES,
+    And,
+    Compare,
+    Filter,
+    Not,
+    Operator,
+    Or,
+    Scalar,
+    check_where,
+)
 from lamina.domain.text import is_clean
 from lamina.errors import InvalidInput, InvalidType
 
@@ -31,112 +33,24 @@ if TYPE_CHECKING:
     from lamina.domain.memory import Layer, MemoryEntry
     from lamina.domain.scope import Scope
 
-__all__ = ["And", "Compare", "Expiry", "Filter", "MemoryFilter", "Not", "Operator", "Or", "Scalar", "Where"]
-
-Scalar: TypeAlias = str | int | float | bool | None
-Filter: TypeAlias = "And | Or | Not | Compare"
-
-INT64: Final = range(-(2**63), 2**63)
-
-
-class Operator(StrEnum):
-    """What a comparison asks of the stored value."""
-
-    EQ = "eq"
-    NE = "ne"
-    GT = "gt"
-    GTE = "gte"
-    LT = "lt"
-    LTE = "lte"
-    IN = "in"
-    NOT_IN = "not_in"
-    CONTAINS = "contains"
-    EXISTS = "exists"
-
-
-_ORDERED: Final = {Operator.GT, Operator.GTE, Operator.LT, Operator.LTE}
-_LISTED: Final = {Operator.IN, Operator.NOT_IN}
-_MISSING: Final = object()
-
-
-@dataclass(frozen=True, slots=True)
-class Compare:
-    """`path operator operand`; build it with `Where`."""
-
-    path: tuple[str, ...]
-    operator: Operator
-    operand: Scalar | tuple[Scalar, ...]
-
-    def __post_init__(self) -> None:
-        _check_path(self.path)
-        if self.operator in _LISTED:
-            if not isinstance(self.operand, tuple):
-                raise InvalidType("where", f"{self.operator} takes a list", "Give the values as a list or tuple.")
-            for each in self.operand:
-                _check_scalar(each)
-        elif self.operator is Operator.EXISTS:
-            if not isinstance(self.operand, bool):
-                raise InvalidType("where", "exists takes a bool", "Use exists(True) or exists(False).")
-        else:
-            _check_scalar(self.operand)
-            if self.operator in _ORDERED and (self.operand is None or isinstance(self.operand, bool)):
-                raise InvalidInput("where", f"{self.operator} takes a number or text", "Use eq, ne or in for others.")
-
-    def matches(self, metadata: Mapping[str, Any]) -> bool:
-        """Whether the metadata passes, by the rules at the top of this module."""
-        value = _look_up(metadata, self.path)
-        if self.operator is Operator.EXISTS:
-            return (value is not _MISSING) == self.operand
-        if value is _MISSING:
-            return False
-        match self.operator:
-            case Operator.EQ:
-                return _same(value, self.operand)
-            case Operator.NE:
-                return not _same(value, self.operand)
-            case Operator.IN:
-                return any(_same(value, each) for each in _as_tuple(self.operand))
-            case Operator.NOT_IN:
-                return not any(_same(value, each) for each in _as_tuple(self.operand))
-            case Operator.CONTAINS:
-                if isinstance(value, str):
-                    return isinstance(self.operand, str) and self.operand in value
-                return isinstance(value, list) and any(_same(each, self.operand) for each in value)
-            case _:
-                return _ordered(self.operator, value, self.operand)
-
-
-@dataclass(frozen=True, slots=True)
-class And:
-    """True if every part is; true without parts."""
-
-    parts: tuple[Filter, ...]
-
-    def matches(self, metadata: Mapping[str, Any]) -> bool:
-        """Whether the metadata passes every part."""
-        return all(part.matches(metadata) for part in self.parts)
-
-
-@dataclass(frozen=True, slots=True)
-class Or:
-    """True if some part is; false without parts."""
-
-    parts: tuple[Filter, ...]
-
-    def matches(self, metadata: Mapping[str, Any]) -> bool:
-        """Whether the metadata passes some part."""
-        return any(part.matches(metadata) for part in self.parts)
-
-
-@dataclass(frozen=True, slots=True)
-class Not:
-    """True if its part is false."""
-
-    part: Filter
-
-    def matches(self, metadata: Mapping[str, Any]) -> bool:
-        """Whether the metadata fails the part."""
-        return not self.part.matches(metadata)
+__all__ = [
+    "INT64",
+    "MAX_COMPARISONS",
+    "MAX_NESTING",
+    "MAX_PATH",
+    "MAX_VALUES",
+    "And",
+    "Compare",
+    "Expiry",
+    "Filter",
+    "MemoryFilter",
+    "Not",
+    "Operator",
+    "Or",
+    "Scalar",
+    "Where",
+    "check_where",
+]
 
 
 class Where:
@@ -198,23 +112,34 @@ class Where:
         entries; `"and"` and `"or"` take a list of mappings and `"not"` takes one. A list as a
         value means `in`. To compare a metadata key that is named `and`, `or` or `not`, build the
         filter with `Where`.
+
+        Raises:
+            InvalidInput: it is larger or deeper than a filter may be, or something in it cannot be compared.
         """
-        if isinstance(source, And | Or | Not | Compare):
-            return source
-        if not isinstance(source, Mapping):
-            raise InvalidType("where", f"must be a mapping, not {type(source).__name__}", "See Where.parse.")
-        parts = [part for key, value in source.items() for part in _parse_entry(key, value)]
-        return parts[0] if len(parts) == 1 else And(tuple(parts))
+        parsed = _parse(source, 1)
+        check_where(parsed)
+        return parsed
 
 
-def _parse_entry(key: str, value: Any) -> Iterable[Filter]:
+def _parse(source: object, depth: int) -> Filter:
+    if isinstance(source, And | Or | Not | Compare):
+        return source
+    if not isinstance(source, Mapping):
+        raise InvalidType("where", f"must be a mapping, not {type(source).__name__}", "See Where.parse.")
+    if depth > MAX_NESTING:
+        raise InvalidInput("where", f"is nested deeper than {MAX_NESTING} levels", "Flatten it.")
+    parts = [part for key, value in source.items() for part in _parse_entry(key, value, depth)]
+    return parts[0] if len(parts) == 1 else And(tuple(parts))
+
+
+def _parse_entry(key: str, value: Any, depth: int) -> Iterable[Filter]:
     if key in {"and", "or"}:
         if not isinstance(value, list | tuple):
             raise InvalidType("where", f"{key!r} takes a list of mappings", "Wrap the parts in a list.")
-        parts = tuple(Where.parse(each) for each in value)
+        parts = tuple(_parse(each, depth + 1) for each in value)
         return [And(parts) if key == "and" else Or(parts)]
     if key == "not":
-        return [Not(Where.parse(value))]
+        return [Not(_parse(value, depth + 1))]
     if not isinstance(key, str):
         raise InvalidType("where", f"the key {key!r} is not text", "Build the filter with Where for other keys.")
     path = Where(key)._path  # noqa: SLF001 - the parser is part of the class
@@ -237,71 +162,6 @@ def _operator(name: str) -> Operator:
 
 def _operand(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
-
-
-def _check_path(path: tuple[object, ...]) -> None:
-    if not path or not all(isinstance(part, str) and part for part in path):
-        raise InvalidInput("where", f"{path!r} is not a key", "Give text, or a tuple of non-empty texts.")
-    if not all(is_clean(str(part)) for part in path):
-        raise InvalidInput("where", "a key holds a NUL or a lone surrogate", "Remove it.")
-
-
-def _check_scalar(value: object) -> None:
-    if isinstance(value, str):
-        if not is_clean(value):
-            raise InvalidInput("where", "a text holds a NUL or a lone surrogate", "Remove it.")
-    elif isinstance(value, float):
-        if not math.isfinite(value):
-            raise InvalidInput("where", f"{value} cannot be compared", "Give a finite number.")
-    elif isinstance(value, int):
-        if value not in INT64:
-            raise InvalidInput("where", "a whole number is outside 64 bits", "Give it as text on both sides.")
-    elif value is not None:
-        remedy = "Compare with text, a number, a bool or None."
-        raise InvalidType("where", f"{type(value).__name__} cannot be compared", remedy)
-
-
-def _look_up(metadata: Mapping[str, Any], path: tuple[str, ...]) -> Any:
-    value: Any = metadata
-    for part in path:
-        if not isinstance(value, Mapping) or part not in value:
-            return _MISSING
-        value = value[part]
-    return value
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, int | float):
-        return "number"
-    if isinstance(value, str):
-        return "text"
-    return "null" if value is None else "compound"
-
-
-def _same(value: Any, operand: Scalar | tuple[Scalar, ...]) -> bool:
-    kind = _kind(value)
-    return kind != "compound" and kind == _kind(operand) and bool(value == operand)
-
-
-def _ordered(operator: Operator, value: Any, operand: Any) -> bool:
-    kind = _kind(value)
-    if kind not in {"number", "text"} or kind != _kind(operand):
-        return False
-    match operator:
-        case Operator.GT:
-            return bool(value > operand)
-        case Operator.GTE:
-            return bool(value >= operand)
-        case Operator.LT:
-            return bool(value < operand)
-        case _:
-            return bool(value <= operand)
-
-
-def _as_tuple(operand: Any) -> tuple[Scalar, ...]:
-    return operand if isinstance(operand, tuple) else (operand,)
 
 
 class Expiry(StrEnum):
@@ -340,6 +200,8 @@ class MemoryFilter:
         for name in ("tags", "tags_any"):
             if not all(isinstance(tag, str) and is_clean(tag) for tag in getattr(self, name)):
                 raise InvalidInput(name, "holds what is no text, a NUL or a lone surrogate", "No tag can be that.")
+        if self.where is not None:
+            check_where(self.where)
 
     def matches(self, entry: MemoryEntry) -> bool:
         """Whether the entry passes: the reference that every adapter is held to."""

@@ -10,7 +10,7 @@ from lamina.adapters.sqlite import SqliteAdapter, migrations
 from lamina.adapters.sqlite.migrations import MIGRATIONS
 from lamina.adapters.sqlite.tables import Collection
 from lamina.errors import ConfigError, StoreDamaged
-from lamina.testing.memory_contract.material import MINE, by_text, ids, listed, memory, put
+from lamina.testing.memory_contract.material import MINE, by_text, by_vector, ids, listed, memory, put
 
 
 def add_column(collection: Collection) -> None:
@@ -171,9 +171,27 @@ async def test_collections_in_one_file_are_apart_in_all_they_hold(file: Path, op
     assert await one.check() == await other.check() == []
 
 
-@pytest.mark.parametrize("table", ["lamina_memories_text", "schema_version", "other_thing"])
+@pytest.mark.parametrize(
+    "table",
+    ["lamina_memories_text", "LAMINA_Memories", "Lamina_memories_BY_seq", "schema_version", "other_thing", "Some"],
+)
 async def test_a_name_that_is_taken_is_refused(old: Path, rows, table: str) -> None:
     rows("CREATE TABLE other_thing_meta (a)")
+    rows("CREATE TABLE some_text_data (a)")
     with pytest.raises(ConfigError, match="Choose another name"):
         await SqliteAdapter(old, table=table).initialize()
     assert versions(old) == {"lamina_memories": 1}
+
+
+@pytest.mark.parametrize("table", ["select", "ORDER", "table", "values", "transaction", "rowid"])
+async def test_a_word_of_sql_can_name_a_collection(file: Path, opened, table: str) -> None:
+    adapter = await opened(file, table=table)
+    await adapter.store_many(MINE, [memory(f"m{n}", f"lamp {n}", embedding=[n, 1.0]) for n in range(70)])
+    await adapter.update(MINE, "m1", {"content": "kite", "embedding": [5.0, 5.0]})
+    await adapter.delete_many(MINE, [f"m{n}" for n in range(2, 60)])
+    assert len(await by_text(adapter, "lamp")) == 11
+    assert ids(await by_vector(adapter, [1.0, 1.0], limit=1)) == ["m1"]
+    assert [each.content for each in await adapter.history(MINE, "m1")] == ["lamp 1"]
+    assert await adapter.drop_embeddings(MINE) == 12
+    await adapter.scrub()
+    assert await adapter.check() == []

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from lamina.adapters.in_memory import InMemoryAdapter
 from lamina.adapters.sqlite import SqliteAdapter
-from lamina.domain.filters import MemoryFilter
+from lamina.domain.filters import MemoryFilter, Or, Where
 from lamina.domain.lexical import MAX_QUERY_CHARS
 from lamina.domain.scope import Scope
-from lamina.testing.memory_contract.material import LIVE, MINE, NOW, by_text, ids, memory, put
+from lamina.testing.memory_contract.material import LIVE, MINE, NOW, by_text, by_vector, ids, listed, memory, put
 
 FOUND = {
     "a Japanese word inside a run": ("路線図は灯台の隣の壁に貼った", "路線図"),
@@ -136,3 +136,25 @@ async def test_a_word_of_a_million_characters_is_stored_and_another_as_long_as_a
     longest = "x" * MAX_QUERY_CHARS
     await put(adapter, memory("longer", "y" * 1_000_000), memory("long", longest), memory("short", "y"))
     assert ids(await by_text(adapter, longest)) == ["long"]
+
+
+@pytest.mark.parametrize("owners", [1, 16, 20])
+async def test_the_largest_filter_runs_over_many_partitions(adapter: SqliteAdapter, owners: int) -> None:
+    everyone = Scope("acme")
+    leaf: object = 7
+    for key in reversed("abcdefgh"):
+        leaf = {key: leaf}
+    entries = [
+        memory(f"m{n:03}", "lamp", owner=f"o{n % owners}", metadata=leaf if n % 50 == 0 else {}, embedding=[1.0])
+        for n in range(400)
+    ]
+    await adapter.store_many(everyone, entries)
+    path = "a.b.c.d.e.f.g.h"
+    largest = Or((*(Where(path).is_in([*range(n * 8 + 8, n * 8 + 1008)]) for n in range(63)), Where(path).eq(7)))
+    filter = MemoryFilter(now=NOW, where=largest)
+    expected = [f"m{n:03}" for n in range(0, 400, 50)]
+    assert ids(await listed(adapter, everyone, filter)) == expected
+    assert ids(await listed(adapter, everyone, filter, limit=3, offset=2)) == expected[2:5]
+    assert await adapter.count(everyone, filter) == 8
+    assert ids(await by_text(adapter, "lamp", everyone, filter)) == expected
+    assert ids(await by_vector(adapter, [1.0], everyone, filter)) == expected

@@ -19,14 +19,8 @@ from lamina.adapters._shared.instants import to_micros
 from lamina.domain.filters import And, Compare, Expiry, Filter, MemoryFilter, Not, Operator, Or
 from lamina.domain.memory import SHARED_LAYERS, Layer
 from lamina.domain.scope import Scope
-from lamina.domain.validation import MAX_METADATA_DEPTH
-from lamina.errors import InvalidInput
 
 __all__ = ["Sql", "conjunction", "filter_sql", "is_plain", "json_list", "scope_sql", "where_sql"]
-
-MAX_COMPARISONS: Final = 500
-MAX_NESTING: Final = 16
-"""SQLite's parser has a stack of 100 and each level takes up to four places of it."""
 
 _FROM_JSON: Final = "(SELECT value FROM json_each(?))"
 _TRUE: Final = "1"
@@ -104,32 +98,10 @@ def filter_sql(filter: MemoryFilter, *, has_vector: str) -> Sql:
 def where_sql(where: Filter) -> Sql:
     """The filter as a condition on `m.metadata`, true exactly where `where.matches(metadata)` is.
 
-    Raises:
-        InvalidInput: more than 500 comparisons, or nested deeper than 16 levels.
+    It passed `check_where`: SQLite's parser has a stack of 100, and each level of nesting takes up to
+    four places of it.
     """
-    comparisons, depth = _measure(where)
-    if comparisons > MAX_COMPARISONS:
-        remedy = f"Use at most {MAX_COMPARISONS}; `is_in` takes any number of values."
-        raise InvalidInput("where", f"has {comparisons} comparisons", remedy)
-    if depth > MAX_NESTING:
-        raise InvalidInput("where", f"is nested {depth} levels deep", f"Use at most {MAX_NESTING}.")
     return _translate(where)
-
-
-def _measure(where: Filter) -> tuple[int, int]:
-    """How many comparisons, and how many levels; counted without recursion, since the depth is a caller's."""
-    comparisons, deepest = 0, 0
-    open_parts: list[tuple[Filter, int]] = [(where, 1)]
-    while open_parts:
-        part, depth = open_parts.pop()
-        deepest = max(deepest, depth)
-        if isinstance(part, Compare):
-            comparisons += 1
-        elif isinstance(part, Not):
-            open_parts.append((part.part, depth + 1))
-        else:
-            open_parts.extend((each, depth + 1) for each in part.parts)
-    return comparisons, deepest
 
 
 def _translate(where: Filter) -> Sql:
@@ -156,8 +128,6 @@ def _joined(word: str, parts: Sequence[Sql]) -> Sql | None:
 def _compare(compare: Compare) -> Sql:
     path = compare.path
     wants_absence = compare.operator is Operator.EXISTS and not compare.operand
-    if len(path) > MAX_METADATA_DEPTH:  # no metadata that passed `check_entry` goes so deep
-        return Sql(_TRUE if wants_absence else _FALSE)
     sources = ["json_each(m.metadata) AS j0"]
     for step in range(1, len(path)):
         outer = f"j{step - 1}"

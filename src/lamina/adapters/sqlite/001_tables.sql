@@ -13,7 +13,7 @@ CREATE TABLE {partitions} (
     UNIQUE (tenant, owner, namespace, layer)
 ) STRICT;
 
-CREATE INDEX {partitions}_with_vectors ON {partitions} (tenant) WHERE vectors > 0;
+CREATE INDEX {partitions_with_vectors} ON {partitions} (tenant) WHERE vectors > 0;
 
 CREATE TABLE {memories} (
     key INTEGER PRIMARY KEY,
@@ -45,13 +45,13 @@ CREATE TABLE {memories} (
     CHECK (partition = key >> 32)
 ) STRICT;
 
-CREATE UNIQUE INDEX {memories}_by_seq ON {memories} (partition, seq);
+CREATE UNIQUE INDEX {memories_by_seq} ON {memories} (partition, seq);
 
-CREATE UNIQUE INDEX {memories}_by_tenant_seq ON {memories} (tenant, seq);
+CREATE UNIQUE INDEX {memories_by_tenant_seq} ON {memories} (tenant, seq);
 
-CREATE INDEX {memories}_by_digest ON {memories} (partition, digest);
+CREATE INDEX {memories_by_digest} ON {memories} (partition, digest);
 
-CREATE INDEX {memories}_by_expiry ON {memories} (partition, expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX {memories_by_expiry} ON {memories} (partition, expires_at) WHERE expires_at IS NOT NULL;
 
 CREATE TABLE {vectors} (
     key INTEGER PRIMARY KEY REFERENCES {memories} (key),
@@ -60,7 +60,7 @@ CREATE TABLE {vectors} (
     data BLOB NOT NULL
 ) STRICT;
 
-CREATE INDEX {vectors}_loose ON {vectors} (key) WHERE block IS NULL;
+CREATE INDEX {vectors_loose} ON {vectors} (key) WHERE block IS NULL;
 
 CREATE TABLE {blocks} (
     key INTEGER PRIMARY KEY,

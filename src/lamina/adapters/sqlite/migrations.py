@@ -36,11 +36,11 @@ CREATE TABLE IF NOT EXISTS schema_version (
 
 
 def _create_tables(collection: Collection) -> None:
-    names = json_list(collection.tables.names.values())
-    query = "SELECT name FROM sqlite_master WHERE name IN (SELECT value FROM json_each(?))"
+    names = json_list(sorted(collection.tables.taken))
+    query = "SELECT name FROM sqlite_master WHERE name COLLATE NOCASE IN (SELECT value FROM json_each(?))"
     taken = collection.execute(query, (names,)).fetchone()
     if taken:
-        raise ConfigError("table", f"the file has a table {taken[0]} for something else", "Choose another name.")
+        raise ConfigError("table", f"the file has {taken[0]} for something else", "Choose another name.")
     for statement in _statements("001_tables.sql"):
         collection.execute(statement)
     _create_text_index(collection)
@@ -90,7 +90,7 @@ def refuse_newer(collection: Collection, target: int) -> None:
         problem = f"{collection.tables.prefix} has the version {version}, and this Lamina knows {target}"
         raise StoreDamaged(ADAPTER, problem, _UPGRADE)
     if version and sqlite3.sqlite_version_info < _SECURE_FTS:
-        (text_format,) = collection.execute("SELECT v FROM {text}_config WHERE k = 'version'").fetchone()
+        (text_format,) = collection.execute("SELECT v FROM {text_config} WHERE k = 'version'").fetchone()
         if text_format >= _SECURE_FTS_FORMAT:
             remedy = "Use a Python with SQLite 3.42 or newer."
             raise StoreDamaged(ADAPTER, "the text index was written by a newer SQLite", remedy)

@@ -93,7 +93,7 @@ def _coded(collection: Collection, wanted: Numbers, reach: Reach) -> Iterator[tu
 def _loose(collection: Collection, wanted: Numbers, reach: Reach) -> Iterator[tuple[Keys, Numbers, Numbers]]:
     """What stands in no block yet, exactly."""
     query = (
-        "SELECT v.key, v.data FROM {partitions} AS p CROSS JOIN {vectors} AS v INDEXED BY {vectors}_loose "
+        "SELECT v.key, v.data FROM {partitions} AS p CROSS JOIN {vectors} AS v INDEXED BY {vectors_loose} "
         "ON v.block IS NULL AND v.key {in_partition} WHERE {reach}"
     )
     rows = collection.execute(query, reach.condition.parameters, reach=reach.condition.text).fetchall()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 from datetime import datetime
+from operator import itemgetter
 
 from lamina.adapters._shared.instants import to_micros
 from lamina.adapters._shared.where_sql import Sql, filter_sql, is_plain, json_list
@@ -86,6 +87,7 @@ def list_entries(collection: Collection, options: ListOptions) -> list[MemoryEnt
     reach = resolve(collection, options.scope, options.filter.layers)
     if reach.is_empty:
         return []
+    rows: Iterable[tuple[int, ...]]
     if options.order is Order.RELEVANCE:
         rows = _by_relevance(collection, reach, options)
     elif reach.few is None:
@@ -171,26 +173,32 @@ def with_vector(entry: MemoryEntry, packed: bytes | None) -> MemoryEntry:
     return entry.replace(embedding=None if packed is None else unpack(packed))
 
 
-def _by_seq_of_partitions(collection: Collection, partitions: tuple[int, ...], options: ListOptions) -> sqlite3.Cursor:
-    """The first ones of each partition, merged: what comes before and after the page is not read."""
+def _by_seq_of_partitions(
+    collection: Collection, partitions: tuple[int, ...], options: ListOptions
+) -> list[tuple[int, int]]:
+    """The first ones of each partition, merged: what comes before and after the page is not read.
+
+    It is one statement, run for each partition: the condition is a user's, and large in the worst case.
+    """
     admitted = condition_of(collection, options.filter)
-    each = (
-        "SELECT * FROM (SELECT m.key, m.seq FROM {memories} AS m "
-        "WHERE m.partition = ? AND m.seq > ? AND {admitted} ORDER BY m.seq LIMIT ?)"
+    query = (
+        "SELECT m.key, m.seq FROM {memories} AS m "
+        "WHERE m.partition = ? AND m.seq > ? AND {admitted} ORDER BY m.seq LIMIT ?"
     )
-    enough = options.limit + options.offset
-    parameters: list[object] = []
+    enough = options.offset + options.limit
+    rows = []
     for partition in partitions:
-        parameters += [partition, _after(options), *admitted.parameters, enough]
-    query = " UNION ALL ".join([each] * len(partitions)) + " ORDER BY seq LIMIT ? OFFSET ?"
-    return collection.execute(query, (*parameters, options.limit, options.offset), admitted=admitted.text)
+        parameters = (partition, _after(options), *admitted.parameters, enough)
+        rows += collection.execute(query, parameters, admitted=admitted.text).fetchall()
+    rows.sort(key=itemgetter(1))
+    return rows[options.offset : enough]
 
 
 def _by_seq_of_tenant(collection: Collection, reach: Reach, options: ListOptions) -> sqlite3.Cursor:
     """All of the tenant's in order, passing over what the scope does not admit."""
     admitted = condition_of(collection, options.filter)
     query = (
-        "SELECT m.key FROM {memories} AS m INDEXED BY {memories}_by_tenant_seq WHERE m.tenant = ? AND m.seq > ? "
+        "SELECT m.key FROM {memories} AS m INDEXED BY {memories_by_tenant_seq} WHERE m.tenant = ? AND m.seq > ? "
         "AND m.partition IN (SELECT p.id FROM {partitions} AS p WHERE {reach}) AND {admitted} "
         "ORDER BY m.seq LIMIT ? OFFSET ?"
     )

@@ -14,6 +14,21 @@ __all__ = ["Collection", "Tables"]
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
 _PARTS: Final = ("partitions", "text", "vectors", "blocks", "history", "meta", "counters")
+_DERIVED: Final = {
+    "memories_by_seq": "{memories}_by_seq",
+    "memories_by_tenant_seq": "{memories}_by_tenant_seq",
+    "memories_by_digest": "{memories}_by_digest",
+    "memories_by_expiry": "{memories}_by_expiry",
+    "partitions_with_vectors": "{partitions}_with_vectors",
+    "vectors_loose": "{vectors}_loose",
+    "text_config": "{text}_config",
+    "text_content": "{text}_content",
+    "text_data": "{text}_data",
+    "text_docsize": "{text}_docsize",
+    "text_idx": "{text}_idx",
+}
+"""Indexes, and what FTS5 makes beside the text index."""
+
 _FRAGMENTS: Final = {
     "scoped": "{partitions} AS p CROSS JOIN {memories} AS m ON m.partition = p.id",
     "in_partition": "BETWEEN (p.id << 32) AND ((p.id << 32) | 4294967295)",
@@ -21,7 +36,7 @@ _FRAGMENTS: Final = {
 
 
 class Tables:
-    """The tables of one collection. Only these names are ever formatted into SQL; all else is bound."""
+    """The tables of one collection. Only these names, quoted, are ever formatted into SQL; all else is bound."""
 
     def __init__(self, prefix: str) -> None:
         if not _NAME.fullmatch(prefix) or prefix.lower().startswith("sqlite"):
@@ -29,12 +44,16 @@ class Tables:
             raise ConfigError("table", f"{prefix!r} cannot name a table", remedy)
         self.prefix = prefix
         self.names: Final = {"memories": prefix} | {part: f"{prefix}_{part}" for part in _PARTS}
-        self._words: Final = self.names | {name: each.format_map(self.names) for name, each in _FRAGMENTS.items()}
+        self.taken: Final = {*self.names.values(), *(each.format_map(self.names) for each in _DERIVED.values())}
+        """All that the file must not hold yet when the collection is made. SQLite tells no case in names."""
+        names = self.names | {name: each.format_map(self.names) for name, each in _DERIVED.items()}
+        quoted = {name: f'"{each}"' for name, each in names.items()}
+        self._words: Final = quoted | {name: each.format_map(quoted) for name, each in _FRAGMENTS.items()}
 
     def sql(self, template: str, **parts: str) -> str:
         """The template with `{memories}`, `{text}` and so on as this collection's tables.
 
-        `{scoped}` is each memory `m` with its partition `p`, and `{in_partition}` the range of keys
+        `{vectors_loose}` and so on are its indexes, `{scoped}` is each memory `m` with its partition `p`, and `{in_partition}` the range of keys
         of `p`. `parts` are conditions that `where_sql` made.
         """
         return template.format_map(self._words | parts)

@@ -84,7 +84,7 @@ class VectorWriter:
 
     def _write(self, partition: int, new: dict[int, bytes]) -> None:
         """Write the new vectors; where they and the loose ones fill blocks, the oldest are sealed."""
-        query = "SELECT key FROM {vectors} INDEXED BY {vectors}_loose WHERE block IS NULL AND key BETWEEN ? AND ?"
+        query = "SELECT key FROM {vectors} INDEXED BY {vectors_loose} WHERE block IS NULL AND key BETWEEN ? AND ?"
         loose = [key for (key,) in self._collection.execute(query, bounds(partition))]
         waiting = sorted([*loose, *new])
         sealed = waiting[: len(waiting) // BLOCK * BLOCK]

@@ -6,9 +6,11 @@ What users write never is grammar: each term of the query is quoted, and the ter
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Final
+from heapq import nsmallest
+from operator import itemgetter
+from typing import Any, Final
 
 from lamina.adapters._shared.where_sql import Sql, is_plain, json_list
 from lamina.adapters.sqlite.partitions import Reach, bounds, resolve
@@ -54,7 +56,7 @@ def statistics(collection: Collection, reach: Reach, words: Iterable[str], now: 
     expired = some_expired(collection, reach, now)
     for word in filter(_INDEXED.fullmatch, frequencies):
         found = _found(collection, [word], reach, columns="count(*)", filter=live if expired else None)
-        frequencies[word] = sum(row[0] for row in collection.connection.execute(found.text, found.parameters))
+        frequencies[word] = sum(number for number, *_ in _rows(collection, found))
     return TermStatistics(count(collection, reach, live), frequencies)
 
 
@@ -67,8 +69,8 @@ def _pool(collection: Collection, terms: Sequence[Term], reach: Reach, options: 
     columns = collection.tables.sql("{text}.rowid, bm25({text}) AS distance")
     found = _found(collection, forms, reach, columns=columns, filter=filter)
     best = max(5 * options.limit, 50)
-    query = f"{found.text} ORDER BY distance LIMIT ?"
-    return dict(collection.connection.execute(query, (*found.parameters, best)).fetchall())
+    ranges = [Sql(f"{each.text} ORDER BY distance LIMIT ?", (*each.parameters, best)) for each in found]
+    return dict(nsmallest(best, _rows(collection, ranges), key=itemgetter(1)))
 
 
 def _weights(collection: Collection, terms: Sequence[Term], options: SearchOptions) -> list[float]:
@@ -82,24 +84,31 @@ def _weights(collection: Collection, terms: Sequence[Term], options: SearchOptio
     return term_weights(terms, found.documents, found.frequencies)
 
 
+def _rows(collection: Collection, queries: Iterable[Sql]) -> Iterator[tuple[Any, ...]]:
+    for query in queries:
+        yield from collection.connection.execute(query.text, query.parameters).fetchall()
+
+
 def _found(
     collection: Collection, words: Iterable[str], reach: Reach, *, columns: str, filter: MemoryFilter | None
-) -> Sql:
-    """The entries in reach that hold some of the words and pass the filter, if there is one."""
+) -> list[Sql]:
+    """The entries in reach that hold some of the words and pass the filter, if there is one.
+
+    Few partitions are one statement, to be run for each: the filter is a user's, and large in the worst case.
+    """
     query = " OR ".join('"' + word.replace('"', '""') + '"' for word in words)
     admitted = Sql("1") if filter is None else condition_of(collection, filter)
     sql = collection.tables.sql
     rows = sql("{text} CROSS JOIN {memories} AS m ON m.key = {text}.rowid")
     template = "SELECT {columns} FROM {rows} WHERE {text} MATCH ? AND {where} AND {admitted}"
     if filter is None:
-        rows = collection.tables.names["text"]
+        rows = sql("{text}")
     if reach.few is None:
         where = sql(
             "{text}.rowid >> 32 IN (SELECT p.id FROM {partitions} AS p WHERE {reach})", reach=reach.condition.text
         )
         text = sql(template, columns=columns, rows=rows, where=where, admitted=admitted.text)
-        return Sql(text, (query, *reach.condition.parameters, *admitted.parameters))
+        return [Sql(text, (query, *reach.condition.parameters, *admitted.parameters))]
     where = sql("{text}.rowid BETWEEN ? AND ?")
     text = sql(template, columns=columns, rows=rows, where=where, admitted=admitted.text)
-    parameters = [value for partition in reach.few for value in (query, *bounds(partition), *admitted.parameters)]
-    return Sql(" UNION ALL ".join([text] * len(reach.few)), tuple(parameters))
+    return [Sql(text, (query, *bounds(partition), *admitted.parameters)) for partition in reach.few]
