@@ -53,8 +53,8 @@ class Tables:
     def sql(self, template: str, **parts: str) -> str:
         """The template with `{memories}`, `{text}` and so on as this collection's tables.
 
-        `{vectors_loose}` and so on are its indexes, `{scoped}` is each memory `m` with its partition `p`, and `{in_partition}` the range of keys
-        of `p`. `parts` are conditions that `where_sql` made.
+        `{vectors_loose}` and so on are its indexes, `{scoped}` is each memory `m` with its partition `p`,
+        and `{in_partition}` the range of keys of `p`. `parts` are conditions that `where_sql` made.
         """
         return template.format_map(self._words | parts)
 
