@@ -149,18 +149,17 @@ async def recall(
     filters = _filters(session, layer=layer, tag=tag, any_tag=any_tag, where=where)
     filters |= {"min_relevance": min_relevance, "min_confidence": min_confidence}
     async with session.engine() as engine:
-        touch = not no_touch
         results = await engine.recall(
-            asked, mode=mode, min_score=min_score, limit=limit, offset=offset, touch=touch, explain=explain, **filters
+            asked,
+            mode=mode,
+            min_score=min_score,
+            limit=limit,
+            offset=offset,
+            touch=not no_touch,
+            explain=explain,
+            **filters,
         )
     _print_results(session, results, nl=nl)
-
-
-def _asked(query: str | None) -> str:
-    text = read_text(query, what="query")
-    if not text.strip():
-        raise typer.BadParameter("is blank: give a text to look for; `lamina list` lists", param_hint="QUERY")
-    return text
 
 
 async def list_(
