@@ -1,13 +1,17 @@
 """What is deleted is gone to the last byte, and what contradicts itself is found."""
 
+import sqlite3
+import traceback
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from lamina.adapters.sqlite import SqliteAdapter
+from lamina.domain.filters import Expiry, MemoryFilter
 from lamina.domain.scope import Scope
-from lamina.errors import AdapterUnavailable
-from lamina.testing.memory_contract.material import MINE, NOW, by_text, ids, listed, memory, put
+from lamina.errors import AdapterUnavailable, StoreDamaged
+from lamina.testing.memory_contract.material import MINE, NOW, by_text, by_vector, ids, listed, memory, put
 
 CANARIES = (
     "canaryword",
@@ -126,6 +130,40 @@ DAMAGE = {
     ),
     "the counter went back": ("UPDATE lamina_memories_counters SET value = 1 WHERE name = 'seq'", "newer than"),
     "a version is left over": ("INSERT INTO lamina_memories_history VALUES (999, 1, '')", "former versions"),
+    "a content is no text": (
+        "UPDATE lamina_memories SET content = CAST(x'736563726574ff' AS TEXT) WHERE id = 'm7'",
+        "the memory 'm7' has a content",
+    ),
+    "a content is blank": ("UPDATE lamina_memories SET content = ' ' WHERE id = 'm7'", "the memory 'm7' has a content"),
+    "a content is another one": (
+        "UPDATE lamina_memories SET content = 'note x' WHERE id = 'm7'",
+        "'m7' has the digest",
+    ),
+    "an id is no text": (
+        "UPDATE lamina_memories SET id = CAST(x'6dff' AS TEXT) WHERE id = 'm7'",
+        "the memory 'm\\udcff'",
+    ),
+    "an owner is no text": ("UPDATE lamina_memories_partitions SET owner = CAST(x'ff' AS TEXT)", "has a owner"),
+    "metadata is no JSON": ("UPDATE lamina_memories SET metadata = '{' WHERE id = 'm7'", "memory 'm7' cannot be read"),
+    "metadata is no object": ("UPDATE lamina_memories SET metadata = '[1]' WHERE id = 'm7'", "'m7' has a metadata"),
+    "metadata is bottomless": (
+        "UPDATE lamina_memories SET metadata = replace(hex(zeroblob(100000)), '0', '[') WHERE id = 'm7'",
+        "memory 'm7' cannot be read",
+    ),
+    "a number is out of range": ("UPDATE lamina_memories SET relevance = 7 WHERE id = 'm7'", "'m7' has a relevance"),
+    "a time is out of range": (
+        "UPDATE lamina_memories SET created_at = 1 << 62 WHERE id = 'm7'",
+        "'m7' cannot be read",
+    ),
+    "a vector is no vector": (
+        "UPDATE lamina_memories_vectors SET data = x'0000c07f0000c07f0000c07f0000c07f' WHERE block IS NULL",
+        "has a embedding",
+    ),
+    "a version is no text": (
+        "UPDATE lamina_memories_history SET entry = CAST(x'ff' AS TEXT)",
+        "former version 1 of the memory with the seq 2",
+    ),
+    "a block is cut": ("UPDATE lamina_memories_blocks SET data = x'00'", "is cut"),
     "a partition is missing": ("DELETE FROM lamina_memories_partitions", "leads nowhere"),
 }
 
@@ -138,6 +176,43 @@ async def test_what_contradicts_itself_is_found(adapter: SqliteAdapter, rows, st
     rows(statement)
     findings = await adapter.check()
     assert any(part in each for each in findings for part in finding.split("|")), findings
+
+
+@pytest.mark.parametrize("readers", [0, 2])
+async def test_text_that_is_no_text_is_said_without_what_stands_there(opened, rows, readers: int) -> None:
+    adapter = await opened(readers=readers)
+    await adapter.store_many(MINE, [memory("m1", "lamp"), memory("m2", "lamp two")])
+    rows("UPDATE lamina_memories SET content = CAST(x'736563726574ff' AS TEXT) WHERE id = 'm1'")
+    assert await adapter.check() != []
+    for read in (adapter.get(MINE, "m1"), listed(adapter), by_text(adapter, "lamp"), adapter.delete(MINE, "m1")):
+        with pytest.raises(StoreDamaged, match="no UTF-8") as refusal:
+            await read
+        shown = "".join(traceback.format_exception(refusal.value))
+        assert "secret" not in shown
+        assert refusal.value.__cause__ is None
+    entry = await adapter.get(MINE, "m2")
+    assert entry is not None
+    assert entry.content == "lamp two"
+
+
+async def test_what_leads_to_no_memory_is_damage_and_no_missing_key(adapter: SqliteAdapter, rows) -> None:
+    await adapter.store_many(MINE, [memory(f"m{n}", f"note {n}", embedding=[n, 1.0]) for n in range(70)])
+    rows("DELETE FROM lamina_memories WHERE id IN ('m3', 'm69')")
+    for limit in (1_000, 70):
+        with pytest.raises(StoreDamaged, match="no memory"):
+            await by_vector(adapter, [1.0, 1.0], limit=limit)
+
+
+async def test_an_index_that_leads_nowhere_is_damage_and_no_missing_key(opened, file: Path, rows) -> None:
+    adapter = await opened(readers=0)
+    await adapter.store_many(MINE, [memory(f"m{n}", f"note {n}") for n in range(5)])
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("DELETE FROM sqlite_master WHERE name = 'lamina_memories_by_seq'")
+    rows("DELETE FROM lamina_memories WHERE id = 'm3'")  # the index, which is unknown here, keeps its row
+    with pytest.raises(StoreDamaged, match="an index leads"):
+        await listed(adapter, MINE, MemoryFilter(now=NOW, expiry=Expiry.ANY))  # the index alone answers this
+    assert await adapter.check() != []
 
 
 async def test_checking_and_scrubbing_change_no_answer(adapter: SqliteAdapter) -> None:

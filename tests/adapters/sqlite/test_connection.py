@@ -169,6 +169,17 @@ async def test_damage_that_is_found_while_reading_is_said_and_is_no_empty_answer
     await adapter.close()
 
 
+@pytest.mark.parametrize("size", [0, 8 * 1024 * 1024])
+async def test_a_schema_with_a_name_that_is_no_text_is_refused(file: Path, monkeypatch, size: int) -> None:
+    monkeypatch.setattr("lamina.adapters.sqlite.connection.SMALL_FILE", size)
+    await filled(file, 3)
+    data = file.read_bytes()
+    data = data.replace(b"lamina_memories_by_seq", b"lamina_memories_\xff\xfe_seq")
+    file.write_bytes(data.replace(b"(partition, seq)", b"(partition! seq)"))
+    with pytest.raises(StoreDamaged):
+        await SqliteAdapter(file).initialize()
+
+
 def let_others_through(folder: Path) -> None:
     """Let other users reach the test's own folder, but not look into those above it."""
     for each in (folder, *folder.parents):

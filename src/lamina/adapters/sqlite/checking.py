@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from itertools import islice
 from typing import Final
 
 from lamina.adapters.sqlite.block_layout import BLOCK
 from lamina.adapters.sqlite.partitions import LAST, bounds, partition_of
+from lamina.adapters.sqlite.rows import entry_of, selected, version_of
 from lamina.adapters.sqlite.tables import Collection
 from lamina.domain.lexical import index_terms
+from lamina.domain.validation import check_entry
+from lamina.errors import InvalidInput, InvalidType, StoreDamaged
 
 __all__ = ["find_contradictions", "find_text_damage"]
 
@@ -65,16 +67,55 @@ def find_text_damage(collection: Collection) -> list[str]:
 
 
 def find_contradictions(collection: Collection) -> list[str]:
-    """What is wrong, in plain words; nothing if all is well."""
+    """What is wrong, in plain words; nothing if all is well. Text that is no UTF-8 is read, and found."""
+    connection = collection.connection
+    connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
+    try:
+        return _find(collection)
+    finally:
+        connection.text_factory = str
+
+
+def _find(collection: Collection) -> list[str]:
     findings = [row[0] for row in collection.execute(f"PRAGMA integrity_check({SHOWN})") if row[0] != "ok"]
     findings += [f"{row[0]}: a reference leads nowhere" for row in collection.execute("PRAGMA foreign_key_check")]
     for meaning, query in _COUNTED.items():
         (wrong,) = collection.execute(query).fetchone()
         if wrong:
             findings.append(f"{wrong} {meaning}")
-    for find in (_stale_texts, _wrong_codes):
-        findings += islice(find(collection), SHOWN)
+    for find in (_bad_entries, _bad_versions, _stale_texts, _wrong_codes):
+        found = list(find(collection))
+        findings += found[:SHOWN]
+        if len(found) > SHOWN:
+            findings.append(f"... and {len(found) - SHOWN} more like the last one")
     return findings
+
+
+def _bad_entries(collection: Collection) -> Iterator[str]:
+    """Each row must be an entry that could be stored; what stands in it is not repeated."""
+    query = (
+        "SELECT {selected}, m.digest, v.data FROM {memories} AS m JOIN {partitions} AS p ON p.id = m.partition "
+        "LEFT JOIN {vectors} AS v ON v.key = m.key"
+    )
+    for *row, digest, vector in collection.execute(query, selected=selected()):
+        try:
+            entry = entry_of(row, vector)
+            check_entry(entry)
+        except StoreDamaged as error:
+            yield error.problem
+        except (InvalidInput, InvalidType) as error:
+            yield f"the memory {row[2]!r} has a {error.field} that could not have been stored"
+        else:
+            if entry.digest != digest.hex():
+                yield f"the memory {entry.id!r} has the digest of another content"
+
+
+def _bad_versions(collection: Collection) -> Iterator[str]:
+    for seq, revision, text in collection.execute("SELECT seq, revision, entry FROM {history}"):
+        try:
+            check_entry(version_of(text))
+        except (StoreDamaged, InvalidInput, InvalidType):
+            yield f"the former version {revision} of the memory with the seq {seq} cannot be read"
 
 
 def _stale_texts(collection: Collection) -> Iterator[str]:
@@ -90,7 +131,11 @@ def _wrong_codes(collection: Collection) -> Iterator[str]:
 
     members = "SELECT slot, key, data FROM {vectors} WHERE block = ? AND key BETWEEN ? AND ?"
     for key, live, data in collection.execute("SELECT key, live, data FROM {blocks}"):
-        (stored,) = codes.decode([data])
+        try:
+            (stored,) = codes.decode([data])
+        except ValueError:
+            yield f"the block {key} is cut"
+            continue
         rows = collection.execute(members, (key, *bounds(partition_of(key))))
         found = {slot: (member & LAST, vector) for slot, member, vector in rows}
         counts = [found[slot][0] if slot in found else 0 for slot in range(BLOCK)]
@@ -98,6 +143,9 @@ def _wrong_codes(collection: Collection) -> Iterator[str]:
             yield f"the block {key} names other vectors than those that stand in it"
             continue
         slots = sorted(found)
+        if {len(vector) // 4 for _, vector in found.values()} - {stored["codes"].shape[1]}:
+            yield f"the block {key} holds vectors of another length"
+            continue
         (anew,) = codes.decode([codes.encode([found[slot][0] for slot in slots], [found[slot][1] for slot in slots])])
         if any((stored[part][slots] != anew[part][: len(slots)]).any() for part in ("codes", "steps", "differences")):
             yield f"the block {key} holds other codes than its vectors give"

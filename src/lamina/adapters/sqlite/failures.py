@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from lamina.errors import AdapterError, AdapterUnavailable, LaminaError, StoreDamaged
 
-__all__ = ["ADAPTER", "RESTORE", "translated"]
+__all__ = ["ADAPTER", "RESTORE", "damaged", "translated"]
 
 ADAPTER = "sqlite"
 RESTORE = "Restore the file from a backup, or give another path."
@@ -31,11 +31,24 @@ def translated(place: str) -> Iterator[None]:
         yield
     except LaminaError:
         raise
+    except UnicodeDecodeError:  # a name or a message of SQLite's own; as below, its bytes are not repeated
+        raise _unreadable(place) from None
     except sqlite3.Error as error:
+        if "Could not decode to UTF-8" in str(error):  # whose message goes on with the text
+            raise _unreadable(place) from None
         raise _translate(error, place) from error
     except OSError as error:
         remedy = "Check that the path exists, is a file and may be written by this user."
         raise AdapterError(ADAPTER, f"{place} cannot be opened: {error.strerror or error}", remedy) from error
+
+
+def damaged(what: str) -> StoreDamaged:
+    """The error for rows that contradict each other."""
+    return StoreDamaged(ADAPTER, what, RESTORE)
+
+
+def _unreadable(place: str) -> StoreDamaged:
+    return StoreDamaged(ADAPTER, f"{place} holds text that is no UTF-8", RESTORE)
 
 
 def _translate(error: sqlite3.Error, place: str) -> AdapterError:

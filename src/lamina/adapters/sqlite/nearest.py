@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from lamina.adapters._shared.instants import to_micros
 from lamina.adapters._shared.where_sql import Sql, conjunction, is_plain, json_list
 from lamina.adapters.sqlite.codes import as_rows, cosines, decode, unit
+from lamina.adapters.sqlite.failures import damaged
 from lamina.adapters.sqlite.partitions import LAST, Reach
 from lamina.adapters.sqlite.reading import condition_of
 from lamina.adapters.sqlite.tables import Collection
@@ -114,6 +115,8 @@ def _best(collection: Collection, wanted: Numbers, candidates: Keys, limit: int)
         keys, exact = keys[tied], exact[tied]
     query = "SELECT key, id FROM {memories} WHERE key IN (SELECT value FROM json_each(?))"
     ids = dict(collection.execute(query, (json_list(keys.tolist()),)).fetchall())
+    if len(ids) < len(keys):
+        raise damaged("a vector belongs to no memory")
     ranked = sorted(zip(keys.tolist(), exact.tolist(), strict=True), key=lambda pair: (-pair[1], ids[pair[0]]))
     return ranked[:limit]
 

@@ -9,6 +9,7 @@ from operator import itemgetter
 
 from lamina.adapters._shared.instants import to_micros
 from lamina.adapters._shared.where_sql import Sql, filter_sql, is_plain, json_list
+from lamina.adapters.sqlite.failures import damaged
 from lamina.adapters.sqlite.partitions import Reach, resolve
 from lamina.adapters.sqlite.rows import entry_of, selected, unpack, version_of
 from lamina.adapters.sqlite.tables import Collection
@@ -120,12 +121,19 @@ def some_expired(collection: Collection, reach: Reach, now: datetime) -> bool:
 
 
 def entries_by_key(collection: Collection, keys: Iterable[int], *, embeddings: bool) -> dict[int, MemoryEntry]:
-    """The entries of these keys, with or without their vectors."""
+    """The entries of these keys, with or without their vectors.
+
+    Raises:
+        StoreDamaged: one of the keys, which stand in an index or beside a vector, leads to no entry.
+    """
     keys = list(keys)
     vectors = read_vectors(collection, keys) if embeddings else {}
     where = "m.key IN (SELECT value FROM json_each(?))"
     rows = collection.execute(_ENTRY, (json_list(keys),), selected=selected(), where=where)
-    return {row[0]: entry_of(row[1:], vectors.get(row[0])) for row in rows}
+    found = {row[0]: entry_of(row[1:], vectors.get(row[0])) for row in rows}
+    if not found.keys() >= set(keys):
+        raise damaged("an index leads to a memory that is not there, or whose partition is not")
+    return found
 
 
 def find_duplicate(collection: Collection, reach: Reach, digest: str, now: datetime) -> int | None:

@@ -48,8 +48,10 @@ def entry_of(row: Sequence[Any], embedding: bytes | None = None) -> MemoryEntry:
     """
     try:
         return _entry(row, embedding)
-    except (ValueError, TypeError, OverflowError) as error:
-        raise StoreDamaged(ADAPTER, f"the row of the memory {row[2]!r} cannot be read", RESTORE) from error
+    except (ValueError, TypeError, OverflowError, RecursionError):
+        raise StoreDamaged(
+            ADAPTER, f"the row of the memory {row[2]!r} cannot be read", RESTORE
+        ) from None  # which would repeat it
 
 
 def values_of(entry: MemoryEntry) -> tuple[Any, ...]:
@@ -80,8 +82,8 @@ def version_of(text: str) -> MemoryEntry:
     try:
         fields = json.loads(text)
         return _entry([fields[name] for name in (*_READ, *_PLACE)], None)
-    except (ValueError, TypeError, KeyError, OverflowError) as error:
-        raise StoreDamaged(ADAPTER, "a former version in the history cannot be read", RESTORE) from error
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        raise StoreDamaged(ADAPTER, "a former version in the history cannot be read", RESTORE) from None
 
 
 def pack(vector: Vector) -> bytes:
