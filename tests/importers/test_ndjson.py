@@ -20,6 +20,7 @@ from lamina.importers.ndjson import BadLines, export_ndjson, import_ndjson
 from lamina.memory.engine import MemoryEngine
 from lamina.memory.factory import create_memory_engine
 from lamina.ports.embedder import Fingerprint
+from lamina.testing import HashingEmbedder
 
 NOW = datetime(2026, 11, 1, 9, 30, 0, 123456, tzinfo=UTC)
 
@@ -103,6 +104,16 @@ async def test_export_import_export_is_equal_byte_for_byte(source: MemoryEngine,
     await import_ndjson(target, io.StringIO(first))
     assert await exported(target) == first
     assert first.count("\n") == 451
+
+
+async def test_embedding_what_was_imported_does_not_change_it(source: MemoryEngine) -> None:
+    await source.store_many([f"note {number}" for number in range(20)])
+    first = await exported(source)
+    async with await create_memory_engine(provider="memory", embed=HashingEmbedder()) as target:
+        await import_ndjson(target, io.StringIO(first))
+        await target.reembed(force=True)
+        assert (await target.stats()).without_embedding == 0
+        assert await exported(target) == first
 
 
 async def test_importing_twice_changes_nothing(source: MemoryEngine, tmp_path: Path) -> None:

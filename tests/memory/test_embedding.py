@@ -138,3 +138,76 @@ async def test_each_stored_text_finds_itself_first(open_engine, place):
     await engine.store_many(texts)
     for text in texts:
         assert (await engine.recall(text, mode="vector", limit=1))[0].entry.content == text
+
+
+class TestTwoEnginesOnOneFile:
+    """Each with its own model: whatever one does, the vectors of both are never mixed."""
+
+    async def test_what_one_changed_over_the_other_neither_writes_nor_searches(self, open_engine, file):
+        first = await open_engine(**file)
+        await first.store("one fact")
+        second = await open_engine(**file, embed=Rotated())
+        await second.reembed()
+        await first.store("two facts")
+        results = await first.recall("one fact", mode="vector")
+        assert results[0].entry.content == "one fact"
+        assert Reason.OTHER_MODEL in {mark.reason for mark in results.degraded}
+        assert all(result.score_breakdown.vector is None for result in results)
+        assert (await first.stats()).reembed_needed
+        assert (await second.stats()).without_embedding == 1
+        assert (await second.reembed_missing()).embedded == 1
+        assert (await second.recall("two facts", mode="vector", limit=1))[0].entry.content == "two facts"
+
+    async def test_an_edit_after_a_change_over_brings_no_foreign_vector(self, open_engine, file):
+        first = await open_engine(**file)
+        id = await first.store("one fact")
+        second = await open_engine(**file, embed=Rotated())
+        await second.reembed()
+        entry = await first.update(id, content="another fact")
+        assert (entry.content, entry.embedding) == ("another fact", None)
+
+    async def test_the_first_to_store_in_a_fresh_file_decides(self, open_engine, file):
+        first = await open_engine(**file)
+        second = await open_engine(**file, embed=Rotated())
+        await first.store("one fact")
+        await second.store("two facts")
+        assert (await second.stats()).fingerprint == Fingerprint("testing", "hashing", 256)
+        assert (await second.stats()).without_embedding == 1
+        assert (await second.recall("two facts"))[0].entry.content == "two facts"
+
+    async def test_another_length_is_a_mark_and_no_error(self, open_engine, file):
+        first = await open_engine(**file)
+        await first.store("one fact")
+        second = await open_engine(**file, embed=Rotated(64))
+        await second.reembed()
+        await first.store("two facts")
+        results = await first.recall("two facts")
+        assert results[0].entry.content == "two facts"
+        assert Reason.OTHER_MODEL in {mark.reason for mark in results.degraded}
+
+
+async def test_memories_without_a_vector_are_marked_until_they_have_one(open_engine, place):
+    class Failing(HashingEmbedder):
+        failing = True
+
+        async def embed_documents(self, texts):
+            if self.failing:
+                raise ProviderUnavailable("The embedder", "it is down")
+            return await super().embed_documents(texts)
+
+    failing = Failing()
+    engine = await open_engine(**place, embed=failing)
+    await engine.store("banana")
+    failing.failing = False
+    await engine.store("ice")
+    assert [mark.reason for mark in (await engine.recall("papaya")).degraded] == [Reason.SOME_WITHOUT_VECTOR]
+    await engine.reembed_missing()
+    assert (await engine.recall("papaya")).degraded == ()
+
+
+async def test_embedding_leaves_revision_and_history_alone(open_engine, file):
+    engine = await open_engine(**file)
+    id = await engine.store("one fact")
+    await engine.reembed(force=True)
+    assert (await engine.get(id)).revision == 1
+    assert await engine.history(id) == []

@@ -6,6 +6,7 @@ import pytest
 
 from lamina.domain.filters import And
 from lamina.errors import AdapterUnavailable, InvalidInput, InvalidType
+from lamina.memory.inputs import MemoryInput
 from lamina.ports.hooks import ForgetReason, MemoryHooks
 
 
@@ -209,3 +210,30 @@ async def test_an_age_that_is_none_is_refused(engine, arguments, field):
 async def test_a_cutoff_that_is_none_is_refused(engine, age):
     with pytest.raises((InvalidInput, InvalidType), match="older_than"):
         await engine.forget_where(older_than=age)
+
+
+async def test_what_is_renewed_while_its_kind_is_forgotten_stays(engine):
+    ids = await engine.store_many([{"content": f"task {n}", "metadata": {"state": "done"}} for n in range(20)])
+    delete_many = engine.adapter.delete_many
+
+    async def after_an_edit(scope, ids_, *, filter=None):
+        await engine.update(ids[7], metadata={"state": "open"})
+        return await delete_many(scope, ids_, filter=filter)
+
+    engine.adapter.delete_many = after_an_edit
+    assert await engine.forget_where(where={"state": "done"}) == 19
+    assert [entry.id for entry in await engine.query()] == [ids[7]]
+
+
+async def test_what_is_stored_anew_while_its_like_expires_stays(engine, clock):
+    await engine.store("old", id="k", ttl=5)
+    clock.advance(6)
+    delete_many = engine.adapter.delete_many
+
+    async def after_a_store(scope, ids, *, filter=None):
+        await engine._writer.store_many([MemoryInput(content="renewed", id="k")])
+        return await delete_many(scope, ids, filter=filter)
+
+    engine.adapter.delete_many = after_a_store
+    assert await engine.purge_expired() == 0
+    assert (await engine.get("k")).content == "renewed"

@@ -6,7 +6,7 @@ from datetime import UTC
 from lamina.domain.validation import check_entry
 from lamina.errors import Conflict, EmbeddingDimensionError, Unsupported
 from lamina.ports.memory_adapter import (
-    ACCESS_FIELDS,
+    UNREVISED_FIELDS,
     Capability,
     ListOptions,
     MemoryAdapter,
@@ -55,7 +55,7 @@ class TenMethodsAdapter(MemoryAdapter):
             return False
         if expected_revision not in {None, entry.revision}:
             raise Conflict(f"The memory {id!r}", f"it has revision {entry.revision}, not {expected_revision}")
-        changed = entry.replace(**updates, revision=entry.revision + (not updates.keys() <= ACCESS_FIELDS))
+        changed = entry.replace(**updates, revision=entry.revision + (not updates.keys() <= UNREVISED_FIELDS))
         check_entry(changed)
         self._keep(changed)
         return True

@@ -152,6 +152,9 @@ class EmbeddingSpace:
             self.has_gaps = True
             return
         await self._adopt(vectors[0])
+        if self._mismatch():  # another engine was the first to store, with another model
+            self.has_gaps = True
+            return
         for vector in vectors:
             self._check_length(vector)
         for entry, vector in zip(entries, vectors, strict=True):
@@ -191,6 +194,8 @@ class EmbeddingSpace:
                 for entry, vector in zip(page, vectors, strict=True)
                 if vector is not None
             ]
+            if problem := self._mismatch():
+                raise problem
             try:
                 done = await self._adapter.update_many(self._scope, updates, expected_meta=self.guard)
             except Conflict:
@@ -221,6 +226,8 @@ class EmbeddingSpace:
         for vector in vectors:
             if vector is not None:
                 await self._adopt(vector)
+                if problem := self._mismatch():
+                    raise problem
                 self._check_length(vector)
         return vectors
 

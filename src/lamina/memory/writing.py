@@ -99,11 +99,13 @@ class Writer:
         """Make the change; False if the memory has another revision, or the store's vectors another model, by now."""
         if store is not self._runtime.adapter or update.changes.get("embedding") is None:
             return (await store.update_many(scope, [update]))[0]
-        try:
-            return (await store.update_many(scope, [update], expected_meta=self._runtime.space.guard))[0]
-        except Conflict:
-            await self._runtime.space.withdraw([])
-            return False
+        space = self._runtime.space
+        if not space.needs_reembed:
+            try:
+                return (await store.update_many(scope, [update], expected_meta=space.guard))[0]
+            except Conflict:
+                await space.withdraw([])
+        return False
 
     async def restore(
         self, entries: Sequence[MemoryEntry], *, replace: bool, fingerprint: Fingerprint | None
@@ -160,11 +162,13 @@ class Writer:
         scope, space = self._runtime.tenant_scope, self._runtime.space
         if store is not self._runtime.adapter or all(entry.embedding is None for entry in entries):
             return await store.store_many(scope, entries, if_new=True)
-        try:
-            return await store.store_many(scope, entries, if_new=True, expected_meta=space.guard)
-        except Conflict:
-            await space.withdraw(entries)
-            return await store.store_many(scope, entries, if_new=True)
+        if not space.needs_reembed:  # a recall may have noticed the change already
+            try:
+                return await store.store_many(scope, entries, if_new=True, expected_meta=space.guard)
+            except Conflict:
+                pass
+        await space.withdraw(entries)
+        return await store.store_many(scope, entries, if_new=True)
 
     def _by_store(self, drafts: Sequence[_Draft]) -> list[tuple[MemoryAdapter, list[_Draft]]]:
         """The drafts of each store that has any."""

@@ -21,6 +21,7 @@ from lamina.ports.memory_requests import (
     HISTORY_FIELDS,
     HISTORY_KEPT,
     META_TENANT,
+    UNREVISED_FIELDS,
     UPDATABLE,
     Capability,
     ListOptions,
@@ -40,6 +41,7 @@ __all__ = [
     "HISTORY_FIELDS",
     "HISTORY_KEPT",
     "META_TENANT",
+    "UNREVISED_FIELDS",
     "UPDATABLE",
     "Capability",
     "ListOptions",
@@ -104,7 +106,9 @@ class MemoryAdapter(ABC):
     async def update(
         self, scope: Scope, id: str, updates: Mapping[str, Any], *, expected_revision: int | None = None
     ) -> bool:
-        """Change fields among `UPDATABLE`, and count the revision up; False if there is no such entry.
+        """Change fields among `UPDATABLE`; False if there is no such entry.
+
+        The revision counts up, unless nothing but `UNREVISED_FIELDS` is named.
 
         The changed entry must pass `check_entry`. `updated_at` changes only if it is among the updates.
 

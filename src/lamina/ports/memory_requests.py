@@ -20,6 +20,7 @@ __all__ = [
     "HISTORY_KEPT",
     "MAX_LIMIT",
     "META_TENANT",
+    "UNREVISED_FIELDS",
     "UPDATABLE",
     "Capability",
     "ListOptions",
@@ -38,7 +39,10 @@ META_TENANT: Final = "lamina:meta"
 """The tenant under which the default `load_meta` and `save_meta` keep their entries; refused to users."""
 
 ACCESS_FIELDS: Final = frozenset({"access_count", "last_accessed_at"})
-"""Fields that count reading: an update of nothing else leaves the revision alone."""
+"""Fields that count reading."""
+
+UNREVISED_FIELDS: Final = ACCESS_FIELDS | {"embedding"}
+"""Fields that say nothing of their own: an update of nothing else leaves the revision alone."""
 
 UPDATABLE: Final = ACCESS_FIELDS | frozenset(
     {

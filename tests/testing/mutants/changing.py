@@ -113,6 +113,17 @@ class UpdatesSetTheTime(Changes):
         return {"updated_at": entry.updated_at.replace(microsecond=1), **changes}
 
 
+class CountsVectorsAsChanges(Mutant):
+    caught_by = "test_making_and_dropping_a_vector_leaves_the_revision"
+
+    def _update(self, scope, update):
+        done = super()._update(scope, update)
+        row = self._row(scope, update.id)
+        if done and row is not None and update.changes.keys() == {"embedding"}:
+            row.entry.revision += 1
+        return done
+
+
 class NoneMeansUnchanged(Changes):
     caught_by = "test_fields_can_be_emptied"
 

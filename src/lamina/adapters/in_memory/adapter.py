@@ -23,9 +23,9 @@ from lamina.domain.scope import Scope
 from lamina.domain.validation import check_entry, check_vector
 from lamina.errors import Conflict
 from lamina.ports.memory_adapter import (
-    ACCESS_FIELDS,
     HISTORY_FIELDS,
     HISTORY_KEPT,
+    UNREVISED_FIELDS,
     Capability,
     ListOptions,
     MemoryAdapter,
@@ -286,7 +286,7 @@ class InMemoryAdapter(MemoryAdapter):
             expected = f"it has revision {revision}, not {update.expected_revision}"
             raise Conflict(f"The memory {update.id!r}", expected)
         changes = dict(update.changes)
-        if not changes.keys() <= ACCESS_FIELDS:
+        if not changes.keys() <= UNREVISED_FIELDS:
             changes["revision"] = revision + 1
         changed = old.entry.replace(**changes)
         check_entry(changed)

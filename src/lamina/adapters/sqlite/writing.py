@@ -27,9 +27,9 @@ from lamina.domain.scope import Scope
 from lamina.domain.validation import check_entry
 from lamina.errors import Conflict, EmbeddingDimensionError
 from lamina.ports.memory_adapter import (
-    ACCESS_FIELDS,
     HISTORY_FIELDS,
     HISTORY_KEPT,
+    UNREVISED_FIELDS,
     check_in_scope,
     check_meta_value,
     check_updates,
@@ -102,7 +102,7 @@ class Writing:
         check_entry(new)
         check_in_scope(scope, new)
         vector = self._packed(new)
-        if not updates.keys() <= ACCESS_FIELDS:
+        if not updates.keys() <= UNREVISED_FIELDS:
             new = new.replace(revision=old.revision + 1)
         if not updates.keys().isdisjoint(HISTORY_FIELDS):
             self._remember(old)
@@ -139,15 +139,7 @@ class Writing:
         admitted = scope_sql(scope, None)
         query = "SELECT p.id FROM {partitions} AS p WHERE p.vectors > 0 AND {admitted}"
         partitions = self._collection.execute(query, admitted.parameters, admitted=admitted.text).fetchall()
-        statement = (
-            "UPDATE {memories} AS m SET revision = revision + 1 "
-            "WHERE m.partition = ? AND EXISTS (SELECT 1 FROM {vectors} AS v WHERE v.key = m.key)"
-        )
-        dropped = 0
-        for (partition,) in partitions:
-            self._collection.execute(statement, (partition,))
-            dropped += self._vectors.drop(partition)
-        return dropped
+        return sum(self._vectors.drop(partition) for (partition,) in partitions)
 
     def expect_meta(self, scope: Scope, expected_meta: Mapping[str, str | None]) -> None:
         """Raise `Conflict` if one of these keys has another value."""

@@ -10,7 +10,7 @@ from lamina.domain.filters import Expiry, MemoryFilter
 from lamina.domain.memory import Layer, MemoryEntry, Trust
 from lamina.domain.scope import Scope
 from lamina.errors import Conflict, InvalidInput, ScopeError
-from lamina.ports.memory_adapter import UPDATABLE, Capability, MemoryAdapter
+from lamina.ports.memory_adapter import UPDATABLE, Capability, MemoryAdapter, Update
 from lamina.testing.memory_contract.material import (
     LIVE,
     MINE,
@@ -229,6 +229,15 @@ class WritingContract:
         back = await adapter.get(MINE, "m1")
         assert back is not None
         assert (back.revision, back.access_count) == (2, 3)
+
+    async def test_making_and_dropping_a_vector_leaves_the_revision(self, adapter: MemoryAdapter) -> None:
+        await put(adapter, memory())
+        assert await adapter.update(MINE, "m1", {"embedding": [1.0, 0.0]}, expected_revision=1) is True
+        assert await adapter.update_many(MINE, [Update("m1", {"embedding": [0.0, 1.0]}, 1)]) == [True]
+        await adapter.drop_embeddings(MINE)
+        back = await adapter.get(MINE, "m1")
+        assert back is not None
+        assert (back.revision, back.embedding) == (1, None)
 
     async def test_an_expected_revision_that_is_not_the_present_one_is_a_conflict(self, adapter: MemoryAdapter) -> None:
         await put(adapter, memory())
