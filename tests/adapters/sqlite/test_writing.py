@@ -1,12 +1,17 @@
 import asyncio
+import sqlite3
 import unicodedata
 
 import pytest
 
 from lamina.adapters.sqlite import SqliteAdapter
+from lamina.adapters.sqlite.partitions import resolve
+from lamina.adapters.sqlite.reading import find_duplicate
+from lamina.adapters.sqlite.tables import Collection
 from lamina.domain.filters import MemoryFilter
 from lamina.domain.memory import Layer
 from lamina.domain.scope import Scope
+from lamina.domain.text import content_digest
 from lamina.errors import AdapterError, InvalidInput, ScopeError
 from lamina.ports.memory_adapter import Order, Update
 from lamina.testing.memory_contract.material import LIVE, MINE, NOW, by_text, by_vector, ids, listed, memory, put
@@ -223,3 +228,26 @@ async def test_what_is_kept_about_a_tenant_is_no_memory(adapter: SqliteAdapter, 
     for value in ("", " ", "a\0b", "\ud800"):
         with pytest.raises(InvalidInput):
             await adapter.save_meta(MINE, "fingerprint", value, NOW)
+
+
+async def test_looking_for_a_twin_does_not_read_the_whole_scope(adapter: SqliteAdapter) -> None:
+    async def steps() -> int:
+        """How often SQLite's machine has taken ten instructions, for a look-up that finds nothing."""
+        taken = []
+
+        def look(connection: sqlite3.Connection) -> None:
+            collection = Collection(connection, adapter._tables)
+            reach = resolve(collection, MINE, frozenset({Layer.LONGTERM}))
+            connection.set_progress_handler(lambda: taken.append(1), 10)
+            try:
+                assert find_duplicate(collection, reach, content_digest("unheard of"), NOW) is None
+            finally:
+                connection.set_progress_handler(None, 0)
+
+        await adapter._opened().read(look)
+        return len(taken)
+
+    await adapter.store_many(MINE, [memory(f"m{n}", f"text {n}") for n in range(100)])
+    few = await steps()
+    await adapter.store_many(MINE, [memory(f"n{n}", f"more {n}") for n in range(3000)])
+    assert await steps() <= few + 2

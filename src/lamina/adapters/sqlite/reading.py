@@ -143,7 +143,9 @@ def find_duplicate(collection: Collection, reach: Reach, digest: str, now: datet
     except ValueError:
         raise InvalidInput("digest", "is no SHA-256 in hex", "Give what MemoryEntry.digest gives.") from None
     query = (
-        "SELECT m.key FROM {scoped} AND m.digest = ? "
+        # Named, or SQLite takes the index that is sorted by seq and reads the whole partition for a digest it lacks.
+        "SELECT m.key FROM {partitions} AS p CROSS JOIN {memories} AS m INDEXED BY {memories_by_digest} "
+        "ON m.partition = p.id AND m.digest = ? "
         "WHERE {reach} AND (m.expires_at IS NULL OR m.expires_at > ?) ORDER BY m.seq LIMIT 1"
     )
     parameters = (wanted, *reach.condition.parameters, to_micros(now))
