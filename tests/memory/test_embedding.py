@@ -158,6 +158,28 @@ class TestTwoEnginesOnOneFile:
         assert (await second.reembed_missing()).embedded == 1
         assert (await second.recall("two facts", mode="vector", limit=1))[0].entry.content == "two facts"
 
+    @pytest.mark.parametrize("mode", ["vector", "hybrid"])
+    @pytest.mark.parametrize("length", [256, 64])
+    async def test_a_recall_that_notices_the_change_first_goes_by_keyword(self, open_engine, file, mode, length):
+        first = await open_engine(**file)
+        await first.store_many(["one fact", "two facts", "something else"])
+        await (await open_engine(**file, embed=Rotated(length))).reembed()
+        results = await first.recall("one fact", mode=mode)
+        assert [result.entry.content for result in results] == ["one fact", "two facts"]
+        assert all(result.score_breakdown.vector is None for result in results)
+        assert [mark.reason for mark in results.degraded] == [Reason.OTHER_MODEL]
+
+    async def test_vectors_restored_after_a_change_over_are_left_out(self, open_engine, file):
+        first = await open_engine(**file)
+        id = await first.store("one fact")
+        entry = await first.get(id)
+        await first.forget(id)
+        second = await open_engine(**file, embed=Rotated())
+        await second.reembed()
+        report = await first.restore([entry], fingerprint=Fingerprint("testing", "hashing", 256))
+        assert (report.written, report.without_vector) == (1, 1)
+        assert (await second.stats()).without_embedding == 1
+
     async def test_an_edit_after_a_change_over_brings_no_foreign_vector(self, open_engine, file):
         first = await open_engine(**file)
         id = await first.store("one fact")

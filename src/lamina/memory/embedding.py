@@ -140,8 +140,8 @@ class EmbeddingSpace:
         """
         if self.embedder is None or not entries:
             return
-        self.has_gaps = self.has_gaps or self._mismatch() is not None
         if self._mismatch():
+            self.has_gaps = True
             return
         try:
             vectors = await self.embedder.embed_documents([entry.content for entry in entries])

@@ -111,6 +111,11 @@ class Recaller:
         pool = max(POOL_PER_RESULT * request.limit, MIN_POOL)
         while True:
             by_vector, by_text = await asyncio.gather(self._vector_leg(search, pool), self._text_leg(search, pool))
+            if isinstance(by_vector, Degraded):  # its query vector is worth nothing: begin again by keyword
+                search.degraded[by_vector] = None
+                search.vector = None
+                search.ranked.clear()
+                continue
             search.degraded.update(dict.fromkeys(by_vector.degraded + by_text.degraded))
             search.candidates = {Leg.VECTOR: len(by_vector.hits), Leg.TEXT: len(by_text.hits)}
             seen = {result.entry.id for result in search.ranked}
@@ -136,7 +141,8 @@ class Recaller:
                 vector = embedded
         return _Search(request, terms, vector, degraded=degraded)
 
-    async def _vector_leg(self, search: _Search, pool: int) -> _Found:
+    async def _vector_leg(self, search: _Search, pool: int) -> _Found | Degraded:
+        """The closest entries, or why they cannot be told: the store's vectors turned out to be another model's."""
         found = _Found()
         if search.vector is None:
             return found
@@ -149,9 +155,9 @@ class Recaller:
                     found.hits += await scan_by_vector(store, search.vector, options)
                     found.degraded.append(Degraded(Leg.VECTOR, Reason.NOT_NATIVE, store.name))
         except EmbeddingDimensionError as error:
-            return _Found(degraded=[Degraded(Leg.VECTOR, Reason.OTHER_MODEL, str(error))])
+            return Degraded(Leg.VECTOR, Reason.OTHER_MODEL, str(error))
         if problem := await self._runtime.space.still_holds():
-            return _Found(degraded=[problem])
+            return problem
         if not found.hits and await self._has_entries(search.request):
             found.degraded.append(Degraded(Leg.VECTOR, Reason.NO_VECTORS))
         elif self._runtime.space.has_gaps:

@@ -117,17 +117,18 @@ class Writer:
             check_entry(entry)
         ours = [entry.replace(tenant=runtime.defaults.tenant) for entry in entries]
         if fingerprint is not None and not await runtime.space.admits(fingerprint):
-            report.without_vector = sum(entry.embedding is not None for entry in ours)
             ours = [entry.replace(embedding=None) for entry in ours]
         for store in runtime.stores():
             own = [entry for entry in ours if runtime.store_of(entry.layer) is store]
             others = [other for other in runtime.stores() if other is not store]
             kept = [entry for entry in own if replace or not await self._is_stored(entry.id)]
-            await store.store_many(runtime.tenant_scope, kept)
+            await self._store(store, kept, if_new=False)
             for other in others:  # an id names one memory, in whichever store
                 await other.delete_many(runtime.tenant_scope, [entry.id for entry in kept])
             report.written += len(kept)
             report.skipped += len(own) - len(kept)
+        had, have = (sum(entry.embedding is not None for entry in each) for each in (entries, ours))
+        report.without_vector = had - have
         return report
 
     async def _is_stored(self, id: str) -> bool:
@@ -153,22 +154,24 @@ class Writer:
         """Write the drafts, in one batch per store; with each, the twin that another writer stored meanwhile."""
         written: list[tuple[_Draft, MemoryEntry | None]] = []
         for store, own in self._by_store(drafts):
-            twins = await self._store_new(store, [draft.entry for draft in own])
+            twins = await self._store(store, [draft.entry for draft in own], if_new=True)
             written.extend(zip(own, twins, strict=True))
         return written
 
-    async def _store_new(self, store: MemoryAdapter, entries: Sequence[MemoryEntry]) -> list[MemoryEntry | None]:
-        """Store what is new; without vectors, if another engine changed the store's model since they were made."""
+    async def _store(
+        self, store: MemoryAdapter, entries: Sequence[MemoryEntry], *, if_new: bool
+    ) -> list[MemoryEntry | None]:
+        """As `store_many`; without vectors, if another engine changed the store's model since they were made."""
         scope, space = self._runtime.tenant_scope, self._runtime.space
         if store is not self._runtime.adapter or all(entry.embedding is None for entry in entries):
-            return await store.store_many(scope, entries, if_new=True)
+            return await store.store_many(scope, entries, if_new=if_new)
         if not space.needs_reembed:  # a recall may have noticed the change already
             try:
-                return await store.store_many(scope, entries, if_new=True, expected_meta=space.guard)
+                return await store.store_many(scope, entries, if_new=if_new, expected_meta=space.guard)
             except Conflict:
                 pass
         await space.withdraw(entries)
-        return await store.store_many(scope, entries, if_new=True)
+        return await store.store_many(scope, entries, if_new=if_new)
 
     def _by_store(self, drafts: Sequence[_Draft]) -> list[tuple[MemoryAdapter, list[_Draft]]]:
         """The drafts of each store that has any."""
@@ -197,7 +200,7 @@ class Writer:
             newer = await store.get(scope, twin.id)
             if newer is None:  # deleted meanwhile: it is a new memory after all
                 await self._runtime.space.embed_new([new])
-                (newer,) = await self._store_new(store, [new])
+                (newer,) = await self._store(store, [new], if_new=True)
                 if newer is None:
                     return new.id
             twin = newer
