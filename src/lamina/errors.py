@@ -5,9 +5,16 @@
     ├── InvalidInput (ValueError)             an argument has a value that cannot be taken
     ├── InvalidType (TypeError)               an argument has a type that cannot be taken
     ├── NotFound (LookupError)                what was asked for does not exist in this scope
-    │   └── MemoryNotFound
+    │   ├── MemoryNotFound
+    │   ├── MessageNotFound
+    │   ├── DocumentNotFound
+    │   └── ThreadNotFound (KeyError)
     ├── Conflict                              somebody else changed or took it first
     ├── ScopeError (PermissionError)          the call reaches outside its scope
+    ├── ThreadArchivedError                   an archived thread takes no messages
+    ├── ContextOverflowError                  a context is above the hard limit
+    ├── NoModelConfiguredError                the call needs a language model, and there is none
+    ├── AskError                              an intent failed
     ├── Unsupported                           a backend did not declare what the call needs
     ├── MissingExtra (ImportError)            an optional dependency is not installed
     ├── AdapterError                          a storage backend failed
@@ -31,20 +38,27 @@ from __future__ import annotations
 __all__ = [
     "AdapterError",
     "AdapterUnavailable",
+    "AskError",
     "ConfigError",
     "Conflict",
+    "ContextOverflowError",
+    "DocumentNotFound",
     "EmbeddingDimensionError",
     "EmbeddingFingerprintError",
     "InvalidInput",
     "InvalidType",
     "LaminaError",
     "MemoryNotFound",
+    "MessageNotFound",
     "MissingExtra",
+    "NoModelConfiguredError",
     "NotFound",
     "ProviderError",
     "ProviderUnavailable",
     "ScopeError",
     "StoreDamaged",
+    "ThreadArchivedError",
+    "ThreadNotFound",
     "Unsupported",
 ]
 
@@ -97,6 +111,24 @@ class MemoryNotFound(NotFound):
     kind = "memory"
 
 
+class MessageNotFound(NotFound):
+    """No message of this thread or session has the id."""
+
+    kind = "message"
+
+
+class DocumentNotFound(NotFound):
+    """No document in this scope has the id."""
+
+    kind = "document"
+
+
+class ThreadNotFound(NotFound, KeyError):
+    """No thread in this scope has the id."""
+
+    kind = "thread"
+
+
 class Conflict(LaminaError):
     """Somebody else changed or took it first; read it again and decide anew."""
 
@@ -117,6 +149,55 @@ class ScopeError(LaminaError, PermissionError):
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return self.problem
+
+
+class ThreadArchivedError(LaminaError):
+    """An archived thread takes no messages; nothing was written."""
+
+    def __init__(self, id: str) -> None:
+        super().__init__(id)
+        self.id = id
+
+    def __str__(self) -> str:
+        return f"The thread {self.id!r} is archived. Call unarchive first, or use another thread."
+
+
+class ContextOverflowError(LaminaError):
+    """A context is above the hard limit, after all that may be shortened was."""
+
+    def __init__(self, tokens: int, limit: int) -> None:
+        super().__init__(tokens, limit)
+        self.tokens = tokens
+        self.limit = limit
+
+    def __str__(self) -> str:
+        return (
+            f"The context has {self.tokens} tokens, and the hard limit is {self.limit}. "
+            "Pass max_tokens to get as much of it as fits, or raise hard_limit."
+        )
+
+
+class NoModelConfiguredError(LaminaError):
+    """The call needs a language model, and none is configured."""
+
+    def __init__(self, feature: str) -> None:
+        super().__init__(feature)
+        self.feature = feature
+
+    def __str__(self) -> str:
+        return f"{self.feature} needs a language model. Configure one: model=..., or ModelRouter(complete=...)."
+
+
+class AskError(LaminaError):
+    """An intent failed; `result` is its `IntentResult`."""
+
+    def __init__(self, result: object, problem: str) -> None:
+        super().__init__(result, problem)
+        self.result = result
         self.problem = problem
 
     def __str__(self) -> str:

@@ -1,0 +1,1 @@
+"""Agents: definitions, choice, tools."""

@@ -1,0 +1,1 @@
+"""What reaches an agent, computed for one intent."""

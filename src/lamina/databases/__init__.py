@@ -1,0 +1,1 @@
+"""Databases that several stores share: one opened file, one pool."""

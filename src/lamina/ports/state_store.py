@@ -1,0 +1,190 @@
+"""What keeps threads, messages, summaries and the heads of documents."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, ClassVar, Self
+
+from lamina.domain.document import Document
+from lamina.domain.thread import Summary, Thread, ThreadEvent, ThreadKind, ThreadRef, ThreadStatus
+
+__all__ = ["StateStore"]
+
+
+class StateStore(ABC):
+    """Relational state, the same on every backend. What a method returns from is durable.
+
+    Every method is atomic, and safe beside any other, from other tasks, threads and processes too.
+    Order is by index, never by the clock. What is returned is the caller's own. A tenant is part of
+    every key and compared for equality.
+
+    Raises:
+        AdapterUnavailable: it cannot be reached now; trying again may help.
+        StoreDamaged: its data cannot be read as ours.
+        AdapterError: anything else that went wrong in it.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    async def initialize(self) -> None:
+        """Open it, and bring its layout up to date. Idempotent."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Let go of it. Idempotent."""
+
+    async def __aenter__(self) -> Self:
+        """Open it."""
+        await self.initialize()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Let go of it."""
+        await self.close()
+
+    # Threads and sessions.
+
+    @abstractmethod
+    async def create_thread(self, thread: Thread) -> Thread:
+        """The thread of this name as it is kept: the given one if there was none, else the one that was there."""
+
+    @abstractmethod
+    async def get_thread(self, ref: ThreadRef) -> Thread | None:
+        """The head, or None."""
+
+    @abstractmethod
+    async def list_threads(
+        self,
+        tenant: str,
+        kind: ThreadKind = ThreadKind.THREAD,
+        *,
+        owner: str | None = None,
+        status: ThreadStatus | None = None,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> list[Thread]:
+        """Heads, newest activity first, then by id. With an owner: that owner's, not those of nobody."""
+
+    @abstractmethod
+    async def update_thread(
+        self,
+        ref: ThreadRef,
+        *,
+        now: datetime,
+        status: ThreadStatus | None = None,
+        metadata: dict[str, Any] | None = None,
+        expected_revision: int | None = None,
+    ) -> bool:
+        """Change the head; None leaves a field. False if there is none, or it has another revision."""
+
+    @abstractmethod
+    async def delete_thread(self, ref: ThreadRef) -> bool:
+        """Delete the thread with all its messages and summaries; False if there is none."""
+
+    # Messages.
+
+    @abstractmethod
+    async def append(self, ref: ThreadRef, events: Sequence[ThreadEvent], *, now: datetime) -> list[ThreadEvent]:
+        """Add messages at the end, all or none, and return them with their indexes, in order.
+
+        A message whose id the thread has already is not added a second time; the kept one is returned in its
+        place. A message without `parent` gets the one before it.
+
+        Raises:
+            ThreadNotFound: there is no such thread.
+            ThreadArchivedError: it is archived.
+        """
+
+    @abstractmethod
+    async def events(
+        self,
+        ref: ThreadRef,
+        *,
+        after: int = 0,
+        before: int | None = None,
+        limit: int | None = None,
+        newest: bool = False,
+    ) -> list[ThreadEvent]:
+        """Messages with `after < index < before`, in order; at most `limit` of them, the oldest or the newest.
+
+        Empty if there is no such thread.
+        """
+
+    @abstractmethod
+    async def find_events(self, ref: ThreadRef, ids: Sequence[str]) -> list[ThreadEvent]:
+        """The messages of these ids that there are, in order of index."""
+
+    @abstractmethod
+    async def system_events(self, ref: ThreadRef, *, before: int) -> list[ThreadEvent]:
+        """The messages of the role system with an index below `before`, in order."""
+
+    @abstractmethod
+    async def replace_events(
+        self, ref: ThreadRef, events: Sequence[ThreadEvent], *, expected: Sequence[ThreadEvent]
+    ) -> bool:
+        """Put these in the place of the kept ones of the same index and id, all or none.
+
+        `expected` are the events as they were read. False, with nothing changed, if one is no longer so.
+        """
+
+    @abstractmethod
+    async def delete_events(self, ref: ThreadRef, ids: Sequence[str]) -> int:
+        """Delete messages for good; how many there were. Indexes are not given again."""
+
+    @abstractmethod
+    async def live_size(self, ref: ThreadRef) -> tuple[int, int]:
+        """How many live messages the thread has, and the sum of their `tokens`; those of the role system count."""
+
+    # Summaries.
+
+    @abstractmethod
+    async def fold(self, ref: ThreadRef, summary: Summary, *, expected_folded_through: int, now: datetime) -> bool:
+        """Make this the current summary, and the messages up to its `to_index` no longer live, in one step.
+
+        The messages stay, and so does the former summary. False, with nothing changed, if the thread is not
+        folded through exactly the expected index, or there is none.
+        """
+
+    @abstractmethod
+    async def summaries(self, ref: ThreadRef, *, limit: int | None = None) -> list[Summary]:
+        """All summaries that were ever current, newest first."""
+
+    @abstractmethod
+    async def unfold(self, ref: ThreadRef, *, expected_folded_through: int, now: datetime) -> bool:
+        """Undo the last fold: drop the current summary, and go back to the one before. False as for `fold`."""
+
+    # Heads of documents.
+
+    @abstractmethod
+    async def save_document(self, document: Document, *, expected_generation: int | None) -> bool:
+        """Insert (expected None) or replace the head; False, with nothing changed, if another generation is kept.
+
+        Where None is expected, False means that the id is taken.
+        """
+
+    @abstractmethod
+    async def get_documents(self, tenant: str, ids: Sequence[str]) -> list[Document]:
+        """The heads of these ids that there are."""
+
+    @abstractmethod
+    async def find_documents(
+        self,
+        tenant: str,
+        *,
+        source: str | None = None,
+        owner: str | None = None,
+        include_shared: bool = True,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> list[Document]:
+        """Heads, by source and then id. With an owner: that owner's, and the shared ones unless told otherwise.
+
+        Without an owner: everybody's; with `include_shared` off then those that have an owner.
+        """
+
+    @abstractmethod
+    async def delete_document(self, tenant: str, id: str, *, expected_generation: int | None = None) -> bool:
+        """Delete the head; False if there is none, or it has another generation."""

@@ -1,0 +1,1 @@
+"""Documents in, the pieces that match out."""

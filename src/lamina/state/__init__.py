@@ -1,0 +1,1 @@
+"""State stores: threads, messages, summaries, heads of documents."""
