@@ -40,7 +40,7 @@ _ABBREVIATION: Final = re.compile(
     r"\b(?:[A-Za-z]|Mr|Mrs|Ms|Dr|Prof|St|No|Nr|Fig|vs|etc|e\.g|i\.e|z\.B|bzw|ca|approx|Jan|Feb|Mar|Apr|Jun|Jul"
     r"|Aug|Sept?|Oct|Nov|Dec)\.$"
 )
-_BREAK: Final = ",;:，、；：—–|)"  # noqa: RUF001 - the full-width forms are meant
+_BREAK: Final = ",;:，、；：—–|)"
 _ESCAPE: Final = re.compile(r"\x1b\[[0-9;?]{0,24}[A-Za-z]|[\x00-\x08\x0e-\x1f\x7f]")
 _MARKS: Final = re.compile(r"^(?:[-*>#•+|]+\s+)+")
 _SPACES: Final = re.compile(r"\s+")
