@@ -280,10 +280,12 @@ async def test_an_engine_that_will_not_be_cancelled_does_not_hold_the_host(manag
 
 async def test_being_cancelled_cancels_the_engine_and_does_not_quarantine_it(manager, events):
     seen = []
+    began = asyncio.Event()
 
     class Slow(Echo):
         async def assemble(self, params):
             seen.append("began")
+            began.set()
             try:
                 await asyncio.Event().wait()
             except asyncio.CancelledError:
@@ -292,8 +294,7 @@ async def test_being_cancelled_cancels_the_engine_and_does_not_quarantine_it(man
 
     serve(manager, Slow())
     task = asyncio.create_task(manager.assemble("s", talk(1), 1_000))
-    while not seen:
-        await asyncio.sleep(0)
+    await began.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,7 +44,7 @@ def test_ids_that_a_model_gives_twice_belong_to_the_last_call():
 _MESSAGES = st.one_of(
     st.builds(Message.user, st.sampled_from(["hi", "ho"])),
     st.builds(lambda ids: calling(*ids, text="x"), st.lists(st.sampled_from("abc"), unique=True, max_size=3)),
-    st.builds(lambda id: Message.tool(f"result {id}", call_id=id), st.sampled_from("abc")),
+    st.builds(lambda call: Message.tool(f"result {call}", call_id=call), st.sampled_from("abc")),
 )
 
 
@@ -55,5 +57,5 @@ def test_nothing_is_lost_no_result_is_without_its_call_and_no_call_without_its_r
     assert sum(each.role is Role.TOOL for each in told) == calls
     assert len(to_openai(told)) == len(told)
     turns = [each["role"] for each in to_anthropic(told)[1]]
-    assert all(one != other for one, other in zip(turns, turns[1:], strict=False))
+    assert all(one != other for one, other in pairwise(turns))
     assert turns[:1] in ([], ["user"])
