@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
+from lamina.domain.usage import Usage
+
 __all__ = ["ChatMessage", "ChatRole", "Completion", "LanguageModel", "Usage"]
 
 
@@ -25,14 +27,6 @@ class ChatMessage:
 
     role: ChatRole
     content: str
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens that the provider counted; zero where it counted none."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
