@@ -26,12 +26,17 @@ _TOPICS_HEADING: Final = "Topics: "
 
 @dataclass(slots=True)
 class SummaryDraft:
-    """A summary before it is given its place: the text, and what is listed beside it."""
+    """A summary before it is given its place: the text, and what is listed beside it.
+
+    `new_topics` and `new_facts` are those that its writer found in the messages, of any number and size.
+    """
 
     text: str
     topics: list[str] = field(default_factory=list)
     facts: list[str] = field(default_factory=list)
     source: SummarySource = SummarySource.EXTRACTIVE
+    new_topics: list[str] = field(default_factory=list)
+    new_facts: list[str] = field(default_factory=list)
 
 
 def rendered(summary: Summary | SummaryDraft) -> str:
@@ -52,13 +57,16 @@ def bounded(draft: SummaryDraft, previous: Summary | SummaryDraft | None, *, lim
     """
     before = previous or SummaryDraft("")
     facts = _fitted(
-        _distinct([*before.facts, *draft.facts], MAX_FACT_CHARS), int(limit * _FACTS_SHARE), count, f"{_FACTS_HEADING}\n"
+        _distinct([*before.facts, *draft.new_facts], MAX_FACT_CHARS), int(limit * _FACTS_SHARE), count, f"{_FACTS_HEADING}\n"
     )
-    topics = _distinct([*before.topics, *draft.topics], _MAX_TOPIC_CHARS)
+    topics = _distinct([*before.topics, *draft.new_topics], _MAX_TOPIC_CHARS)
     topics = _fitted(_ends(topics, _TOPICS), int(limit * _TOPICS_SHARE), count, _TOPICS_HEADING)
     text = clean(draft.text).strip()
     room = limit - count(rendered(SummaryDraft("", topics, facts))) - 4
-    made = SummaryDraft(shortened(text, room, count), topics, facts, draft.source)
+    new_topics, new_facts = draft.new_topics, draft.new_facts
+    if isinstance(before, SummaryDraft):  # another piece of the same folding
+        new_topics, new_facts = [*before.new_topics, *new_topics], [*before.new_facts, *new_facts]
+    made = SummaryDraft(shortened(text, room, count), topics, facts, draft.source, new_topics, new_facts)
     while (excess := count(rendered(made)) - limit) > 0 and room > 0:
         room -= excess
         made.text = shortened(text, room, count)

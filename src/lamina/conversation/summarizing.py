@@ -38,6 +38,9 @@ _SCHEMA: Final[Mapping[str, Any]] = {
     },
     "required": ["summary", "topics", "facts"],
 }
+_MOST_FACTS: Final = 10
+_MOST_TOPICS: Final = 5
+"""Of one answer; so many are asked for."""
 _WORDS_PER_TOKEN: Final = 0.6
 _TEXT_SHARE: Final = 0.6
 """Of a summary's tokens, what the model is told to use for the text; the lists beside it take the rest."""
@@ -96,7 +99,8 @@ class Summarizer:
     def cover(self, messages: Sequence[Message]) -> str:
         """One short text that stands for messages which are not shown."""
         text = extract((speech(each) for each in messages), max_tokens=self.config.cover_tokens, count=self.count)
-        return f"{len(messages)} more messages before these, in extracts:\n{text}".strip().removesuffix(":")
+        heading = f"[{len(messages)} messages that are not shown here"
+        return f"{heading}]" if is_blank(text) else f"{heading}, in extracts:]\n{text}"
 
     def _room_beside(self, previous: Summary) -> int:
         return self.config.tokens - self.count(rendered(previous.replace(text=""))) - 4
@@ -203,7 +207,7 @@ def _read(answer: Any, source: SummarySource) -> SummaryDraft:
     if not isinstance(text, str) or is_blank(clean(text)):
         raise SummaryFailed("the summary was empty")
     topics, facts = (_texts(answer.get(name)) for name in ("topics", "facts"))
-    return SummaryDraft(text, topics, facts, source)
+    return SummaryDraft(text, source=source, new_topics=topics[:_MOST_TOPICS], new_facts=facts[:_MOST_FACTS])
 
 
 def _texts(value: Any) -> list[str]:

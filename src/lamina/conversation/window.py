@@ -9,8 +9,9 @@ from lamina.domain.message import Message, Role
 from lamina.domain.message_groups import atomic_groups, orphans
 from lamina.domain.validation import check_whole_number
 from lamina.errors import ConfigError, InvalidInput
+from lamina.settings.conversation import ConversationConfig
 
-__all__ = ["View", "WindowPolicy", "fold_through", "view"]
+__all__ = ["View", "WindowPolicy", "fold_through", "policy_of", "view"]
 
 _MOST = 1_000_000
 
@@ -51,6 +52,15 @@ class WindowPolicy:
     def patience(self) -> int:
         """With how many live messages a tool call without a result is no longer waited for."""
         return 2 * self.due_at
+
+
+def policy_of(config: ConversationConfig) -> WindowPolicy:
+    """The policy that these settings describe: compaction if it is on, else the window, never beyond what is shown."""
+    if config.compaction is not None and config.compacts:
+        keep = config.compaction.keep_recent
+        return WindowPolicy(keep + config.compaction.threshold, keep)
+    keep = config.window if config.context_messages is None else min(config.window, config.context_messages)
+    return WindowPolicy(keep + 1, keep, config.summarize_batch_size)
 
 
 @dataclass(frozen=True, slots=True)
