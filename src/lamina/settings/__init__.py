@@ -1,8 +1,8 @@
 """Typed settings: from arguments, the environment and TOML files."""
 
+from lamina.settings.conversation import CompactionConfig, ConversationConfig, SummaryConfig
 from lamina.settings.loading import LoadedConfig, load_config, user_config_file
 from lamina.settings.models import (
-    CompactionConfig,
     EmbeddingConfig,
     HooksConfig,
     LaminaConfig,
@@ -17,6 +17,7 @@ from lamina.settings.scoring import SCORING_PRESETS, ScoringConfig
 __all__ = [
     "SCORING_PRESETS",
     "CompactionConfig",
+    "ConversationConfig",
     "EmbeddingConfig",
     "HooksConfig",
     "LaminaConfig",
@@ -24,6 +25,7 @@ __all__ = [
     "MemoryConfig",
     "ModelConfig",
     "ScoringConfig",
+    "SummaryConfig",
     "define_config",
     "define_memory_config",
     "load_config",

@@ -15,12 +15,12 @@ from lamina.domain.recall import SearchMode
 from lamina.domain.text import check_name
 from lamina.domain.validation import check_ttl
 from lamina.errors import ConfigError, InvalidInput, InvalidType
+from lamina.settings.conversation import CompactionConfig
 from lamina.settings.scoring import ScoringConfig
 from lamina.settings.shorthand import preset_table, provider_table
 from lamina.settings.strict_model import Number, StrictModel, WholeNumber
 
 __all__ = [
-    "CompactionConfig",
     "EmbeddingConfig",
     "HooksConfig",
     "LaminaConfig",
@@ -117,14 +117,6 @@ class ModelConfig(StrictModel):
     def spec(self) -> str:
         """`provider` or `provider:model`, as `lamina.registry.load_language_model` takes it."""
         return self.provider if self.model is None else f"{self.provider}:{self.model}"
-
-
-class CompactionConfig(StrictModel):
-    """When a long thread is folded: beyond `threshold` + `keep_recent` messages, all but the last `keep_recent`."""
-
-    enabled: bool = True
-    threshold: Annotated[WholeNumber, Field(ge=1)] = 50
-    keep_recent: Annotated[WholeNumber, Field(ge=0)] = 10
 
 
 class HooksConfig(StrictModel):
