@@ -8,7 +8,8 @@
     │   ├── MemoryNotFound
     │   ├── MessageNotFound
     │   ├── DocumentNotFound
-    │   └── ThreadNotFound (KeyError)
+    │   ├── ThreadNotFound (KeyError)
+    │   └── EngineNotFound (KeyError)
     ├── Conflict                              somebody else changed or took it first
     ├── ScopeError (PermissionError)          the call reaches outside its scope
     ├── ThreadArchivedError                   an archived thread takes no messages
@@ -46,6 +47,7 @@ __all__ = [
     "DocumentNotFound",
     "EmbeddingDimensionError",
     "EmbeddingFingerprintError",
+    "EngineNotFound",
     "InvalidInput",
     "InvalidType",
     "LaminaError",
@@ -129,6 +131,12 @@ class ThreadNotFound(NotFound, KeyError):
     """No thread in this scope has the id."""
 
     kind = "thread"
+
+
+class EngineNotFound(NotFound, KeyError):
+    """No context engine of this id is registered."""
+
+    kind = "context engine"
 
 
 class Conflict(LaminaError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -26,6 +26,7 @@ from lamina.domain.context import (
     DropReason,
     EngineContribution,
     ItemKind,
+    PackHit,
     UserContext,
 )
 from lamina.domain.context_form import Form, TokenSource
@@ -33,7 +34,6 @@ from lamina.domain.context_rendering import rendered_size, rendered_tokens
 from lamina.domain.document import RagChunk
 from lamina.domain.memory import SHARED_LAYERS, MemoryEntry, Vector
 from lamina.domain.message import Message
-from lamina.domain.context import PackHit
 from lamina.ports.token_counter import TokenCounter
 from lamina.settings.context import ContextConfig
 
@@ -69,6 +69,24 @@ class Composer:
         kept, dropped = self._joined(found, vectors, bare)
         context, over_room = self._fitted(bare, kept)
         return self._accounted(context.replace(dropped=[*dropped, *over_room]))
+
+    def compose_with_engine(self, found: Found, engine: EngineContribution) -> ComputedContext:
+        """The context with a plug-in's contribution; what it retrieved is cut from its head until all fits."""
+        retrieved = engine.retrieved
+
+        def with_last(some: int) -> ComputedContext:
+            return self.compose(found, engine=replace(engine, retrieved=retrieved[len(retrieved) - some :]))
+
+        kept = keep_count(len(retrieved), self.budget, lambda some: with_last(some).estimated_tokens)
+        context = with_last(kept)
+        if kept == len(retrieved):
+            return context
+        cut = retrieved[: len(retrieved) - kept]
+        dropped = [
+            DroppedItem(ItemKind.MESSAGE, "", self.counter.count(text), DropReason.BUDGET, source=engine.engine_id)
+            for text in cut
+        ]
+        return context.replace(dropped=[*context.dropped, *dropped])
 
     def candidates(self, found: Found) -> list[Candidate]:
         """Everything that may be dropped, what is dropped last first."""
@@ -150,9 +168,7 @@ class Composer:
         if over:
             detail = f"{estimated} tokens that may not be dropped, and the budget is {self.budget}"
             warnings.append(ContextWarning("budget", "over_budget", detail=detail))
-        return context.replace(
-            estimated_tokens=estimated, tokens_by_source=spent, over_budget=over, warnings=warnings
-        )
+        return context.replace(estimated_tokens=estimated, tokens_by_source=spent, over_budget=over, warnings=warnings)
 
 
 def _with(bare: ComputedContext, kept: Sequence[Candidate]) -> ComputedContext:

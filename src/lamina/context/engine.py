@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
+from lamina.context.builtin_engine import BUILTIN_ID
 from lamina.context.composing import Composer
 from lamina.context.gathering import Found, Gatherer, Sources
 from lamina.context.manager import ContextEngineManager
@@ -82,10 +83,12 @@ class ContextEngine:
             now=self._clock(),
             notice=render("context_notice"),
         )
-        context = await self._served_by_plugin(request, composer) if self._uses_plugin() else None
+        context: ComputedContext | list[ContextWarning] = []
+        if self._engines is not None and not self._engines.uses_builtin:
+            context = await self._served_by_plugin(self._engines, request, composer)
         if not isinstance(context, ComputedContext):
             found = await self._gatherer(request).gather()
-            found.warnings[:0] = context or []
+            found.warnings[:0] = context
             context = composer.compose(found, vectors=await self._vectors(composer, found))
         self._tell(context)
         return context
@@ -93,20 +96,16 @@ class ContextEngine:
     def _gatherer(self, request: ContextRequest) -> Gatherer:
         return Gatherer(self._sources, self._config, request)
 
-    def _uses_plugin(self) -> bool:
-        return self._engines is not None and not self._engines.uses_builtin
-
     async def _served_by_plugin(
-        self, request: ContextRequest, composer: Composer
+        self, engines: ContextEngineManager, request: ContextRequest, composer: Composer
     ) -> ComputedContext | list[ContextWarning]:
         """The context with the plug-in's messages, or the warnings of why the built-in engine has to serve."""
-        assert self._engines is not None
         found = await self._gatherer(request).gather(shared_only=True)
         messages = found.conversation.messages if found.conversation is not None else []
         without_thread = Found(
             profile=found.profile, preferences=found.preferences, memories=found.memories, warnings=found.warnings
         )
-        assembly = await self._engines.assemble(
+        assembly = await engines.assemble(
             request.thread_id or request.intent_id,
             messages,
             max(0, composer.room_left(without_thread)),
@@ -115,10 +114,10 @@ class ContextEngine:
             model=request.model,
             counter=composer.counter,
         )
-        if assembly.engine_id is None:
+        if assembly.engine_id == BUILTIN_ID:
             return assembly.warnings
         found.warnings.extend(assembly.warnings)
-        context = composer.compose(found, engine=contribution_of(assembly, messages, request.goal))
+        context = composer.compose_with_engine(found, contribution_of(assembly, messages, request.goal))
         return context.replace(dropped=[*context.dropped, *assembly.dropped])
 
     async def _vectors(self, composer: Composer, found: Found) -> dict[str, Vector]:
@@ -133,7 +132,7 @@ class ContextEngine:
             found.warnings.append(ContextWarning("near_duplicates", "failed", error=type(error).__name__))
             return {}
         pairs = zip(candidates, vectors, strict=True)
-        return {each.id: vector for each, vector in pairs if vector is not None}
+        return {each.id: vector for each, vector in pairs}
 
     def _tell(self, context: ComputedContext) -> None:
         for warning in context.warnings:

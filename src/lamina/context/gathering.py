@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from lamina.context.profile import PREFERENCE_TAGS, ask_profile, usable_preferences
 from lamina.context.request import ContextRequest
@@ -27,6 +27,7 @@ _LISTED: Final = frozenset({Layer.WORKING, Layer.SESSION})
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 Step = Callable[[], Awaitable[Any]]
 
 
@@ -119,12 +120,14 @@ class Gatherer:
                 wanted = limit and (layer in _LISTED or request.searches)
                 if wanted and not (shared_only and layer not in SHARED_LAYERS):
                     steps[layer.value] = self._memories(layer, limit)
-        if sources.documents is not None and config.document_limit and request.searches and not shared_only:
-            steps["documents"] = self._documents
-        if sources.packs is not None and config.use_packs and request.searches and not shared_only:
-            steps["packs"] = self._packs
-        if sources.conversation is not None and request.thread_id is not None:
-            steps["conversation"] = self._thread
+        documents, packs, conversation = sources.documents, sources.packs, sources.conversation
+        if documents is not None and config.document_limit and request.searches and not shared_only:
+            steps["documents"] = lambda: self._documents(documents)
+        if packs is not None and config.use_packs and request.searches and not shared_only:
+            steps["packs"] = lambda: self._packs(packs)
+        thread_id = request.thread_id
+        if conversation is not None and thread_id is not None:
+            steps["conversation"] = lambda: self._thread(conversation, thread_id)
         return steps
 
     def _limits(self) -> Mapping[Layer, int]:
@@ -162,9 +165,8 @@ class Gatherer:
             limit=self._config.preference_limit,
         )
 
-    async def _documents(self) -> Sequence[RagChunk]:
-        assert self._sources.documents is not None
-        found = await self._sources.documents.retrieve(
+    async def _documents(self, source: DocumentSource) -> list[RagChunk]:
+        found = await source.retrieve(
             self._request.goal,
             top_k=self._config.document_limit,
             owner=self._request.owner_id,
@@ -173,9 +175,8 @@ class Gatherer:
         )
         return _all_of(RagChunk, found, "documents")
 
-    async def _packs(self) -> Sequence[PackHit]:
-        assert self._sources.packs is not None
-        found = await self._sources.packs.find(
+    async def _packs(self, source: PackSource) -> list[PackHit]:
+        found = await source.find(
             self._request.goal,
             owner=self._request.owner_id,
             max_packs=self._config.max_packs,
@@ -184,11 +185,9 @@ class Gatherer:
         )
         return _all_of(PackHit, found, "packs")
 
-    async def _thread(self) -> ThreadContext:
-        assert self._sources.conversation is not None
-        assert self._request.thread_id is not None
-        found = await self._sources.conversation.get_thread_context(
-            self._request.thread_id, owner=self._request.owner_id, max_messages=self._config.context_messages
+    async def _thread(self, source: ConversationSource, thread_id: str) -> ThreadContext:
+        found = await source.get_thread_context(
+            thread_id, owner=self._request.owner_id, max_messages=self._config.context_messages
         )
         if not isinstance(found, ThreadContext):
             problem = f"must give a ThreadContext, not {type(found).__name__}"
@@ -196,8 +195,8 @@ class Gatherer:
         return found
 
 
-def _all_of(kind: type, found: object, name: str) -> Any:
-    if not isinstance(found, list | tuple) or not all(isinstance(each, kind) for each in found):
+def _all_of(kind: type[T], found: object, name: str) -> list[T]:
+    if not isinstance(found, list) or not all(isinstance(each, kind) for each in found):
         raise InvalidType(name, f"must give a list of {kind.__name__}", "Return what the protocol says.")
     return found
 

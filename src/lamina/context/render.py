@@ -1,4 +1,4 @@
-"""A computed context in the shape that a model takes; the methods of `ComputedContext` of the same names do the same."""
+"""A computed context in the shape that a model takes; the methods of `ComputedContext` do the same."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class ContextRequest:
         return bool(self.goal.strip())
 
 
-def read_request(intent: Mapping[str, Any] | None, given: Mapping[str, Any]) -> ContextRequest:
+def read_request(intent: Any, given: Mapping[str, Any]) -> ContextRequest:
     """The request, from a mapping (camelCase or snake_case keys) and keywords, which win.
 
     Raises:
@@ -55,12 +55,12 @@ def read_request(intent: Mapping[str, Any] | None, given: Mapping[str, Any]) -> 
     """
     if intent is not None and not isinstance(intent, Mapping):
         raise InvalidType("intent", f"must be a mapping, not {type(intent).__name__}", "Give a dict, or keywords.")
-    fields = {_HUMP.sub("_", key).lower() if isinstance(key, str) else key: each for key, each in (intent or {}).items()}
+    fields: dict[str, Any] = {_HUMP.sub("_", str(key)).lower(): each for key, each in (intent or {}).items()}
     fields.update(given)
     known = [each.name for each in dataclasses.fields(ContextRequest)]
     for name in fields:
         if name not in known:
-            raise InvalidInput(str(name), "is no field of an intent", f"Use: {', '.join(known)}.")
+            raise InvalidInput(name, "is no field of an intent", f"Use: {', '.join(known)}.")
     for name in _REQUIRED:
         if fields.get(name) is None:
             raise InvalidInput(name, "is missing", f"Give {name}.")

@@ -51,6 +51,6 @@ class PackSource(Protocol):
 
 
 ProfileProvider: TypeAlias = Callable[
-    [str], "UserProfile | Mapping[str, Any] | None | Awaitable[UserProfile | Mapping[str, Any] | None]"
+    [str], "UserProfile | Mapping[str, Any] | Awaitable[UserProfile | Mapping[str, Any] | None] | None"
 ]
 """Takes an owner's id; gives what the host knows of them: role, permissions, policies. None: nothing."""

@@ -47,11 +47,15 @@ class Segment:
 
 def data_block(context: ComputedContext) -> list[Segment]:
     """The block in pieces, which are to be joined without anything between; empty if there is no data."""
+    chunks = map(chunk_text, _reading_order(context.documents))
     sections = [
         Segment(TokenSource.PROFILE, _profile(context)),
         Segment(TokenSource.PREFERENCES, _section("preferences", preference_lines(context.user.preferences))),
         *_memory_sections(context),
-        Segment(TokenSource.DOCUMENTS, _section("documents", map(chunk_text, _reading_order(context.documents)), True)),
+        Segment(
+            TokenSource.DOCUMENTS,
+            _section("documents", chunks, untrusted=True),
+        ),
         Segment(TokenSource.ENGINE, "" if context.engine is None else _engine(context.engine)),
         Segment(TokenSource.SUMMARY, _summary(context)),
     ]
@@ -121,7 +125,7 @@ def _profile(context: ComputedContext) -> str:
 
 def _engine(engine: EngineContribution) -> str:
     items = [_item("item", text) for text in engine.retrieved]
-    return _section("retrieved", items, True, engine=engine.engine_id)
+    return _section("retrieved", items, untrusted=True, engine=engine.engine_id)
 
 
 def _summary(context: ComputedContext) -> str:
@@ -129,7 +133,7 @@ def _summary(context: ComputedContext) -> str:
     return _section("conversation_summary", [fenced(summary)]) if summary else ""
 
 
-def _section(name: str, items: Iterable[str], untrusted: bool = False, **labels: str) -> str:
+def _section(name: str, items: Iterable[str], *, untrusted: bool = False, **labels: str) -> str:
     text = "\n".join(items)
     if not text:
         return ""

@@ -21,7 +21,15 @@ from lamina.domain.text_fencing import fenced, label
 if TYPE_CHECKING:
     from lamina.domain.context import ComputedContext
 
-__all__ = ["messages_of", "prompt_segments", "rendered_size", "rendered_tokens", "to_anthropic", "to_openai", "to_prompt"]
+__all__ = [
+    "messages_of",
+    "prompt_segments",
+    "rendered_size",
+    "rendered_tokens",
+    "to_anthropic",
+    "to_openai",
+    "to_prompt",
+]
 
 
 def to_prompt(context: ComputedContext) -> str:

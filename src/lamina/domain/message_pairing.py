@@ -29,8 +29,7 @@ def paired(messages: Sequence[Message]) -> list[Message]:
             continue
         ordered.append(message)
         found = results.get(place, {})
-        for call in message.tool_calls:
-            ordered.append(found.get(call.id) or Message.tool(NO_RESULT, call_id=call.id))
+        ordered += [found.get(call.id) or Message.tool(NO_RESULT, call_id=call.id) for call in message.tool_calls]
     return ordered
 
 
