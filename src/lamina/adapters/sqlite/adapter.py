@@ -16,7 +16,7 @@ from lamina.adapters.sqlite.partitions import expected_dimensions, resolve
 from lamina.adapters.sqlite.rows import pack
 from lamina.adapters.sqlite.tables import Collection, Tables
 from lamina.adapters.sqlite.writing import Writing
-from lamina.databases.sqlite.database import Handle, SqliteDatabase
+from lamina.databases.sqlite.database import BUSY_TIMEOUT, READERS, Handle, SqliteDatabase, database_of
 from lamina.databases.sqlite.failures import BACKEND
 from lamina.domain.filters import MemoryFilter
 from lamina.domain.lexical import query_terms
@@ -25,7 +25,6 @@ from lamina.domain.scope import Scope
 from lamina.domain.validation import check_vector
 from lamina.errors import (
     AdapterError,
-    ConfigError,
     Conflict,
     EmbeddingDimensionError,
     StoreDamaged,
@@ -83,19 +82,15 @@ class SqliteAdapter(MemoryAdapter):
         *,
         database: SqliteDatabase | None = None,
         table: str = "lamina_memories",
-        busy_timeout: float = 30.0,
-        readers: int = 2,
+        busy_timeout: float = BUSY_TIMEOUT,
+        readers: int = READERS,
         backup: bool = True,
     ) -> None:
-        if (path is None) == (database is None):
-            raise ConfigError("path", "is needed, or else database", "Give one of the two.")
-        if database is None:
-            database = SqliteDatabase(path, busy_timeout=busy_timeout, readers=readers, backup=backup)  # type: ignore[arg-type]
-        self._database = database
+        self._database = database_of(path, database, busy_timeout=busy_timeout, readers=readers, backup=backup)
         self._tables = Tables(table)
         self._handle: Handle | None = None
         self._changing = threading.Lock()
-        if database.is_in_memory:  # this one forgets; the class's own declaration stays as it is
+        if self._database.is_in_memory:  # this one forgets; the class's own declaration stays as it is
             vars(self)["capabilities"] = type(self).capabilities - {Capability.PERSISTENCE}
 
     async def initialize(self) -> None:

@@ -102,7 +102,7 @@ class Component:
     def _check_present(self, connection: sqlite3.Connection) -> None:
         """What else can be too new, where it is there at all."""
 
-    def _is_fresh(self, connection: sqlite3.Connection) -> bool:
+    def _is_fresh(self, connection: sqlite3.Connection) -> bool:  # noqa: ARG002
         """Whether what it derives from its data, at the newest version, is as this code would derive it."""
         return True
 

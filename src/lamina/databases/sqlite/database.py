@@ -8,7 +8,7 @@ import time
 import weakref
 from functools import partial
 from os import PathLike
-from typing import Final, TypeVar
+from typing import Final, Self, TypeVar
 
 from lamina.databases.sqlite.components import Component
 from lamina.databases.sqlite.connection import Location, connect, create_private, inspect, locate
@@ -17,10 +17,14 @@ from lamina.databases.sqlite.opened_file import OpenedFile
 from lamina.databases.sqlite.workers import Work, Workers
 from lamina.errors import AdapterUnavailable, ConfigError
 
-__all__ = ["Handle", "SqliteDatabase"]
+__all__ = ["BUSY_TIMEOUT", "READERS", "Handle", "SqliteDatabase", "database_of"]
 
 T = TypeVar("T")
 
+BUSY_TIMEOUT: Final = 30.0
+"""Seconds."""
+
+READERS: Final = 2
 MAX_READERS: Final = 64
 MAX_TIMEOUT: Final = 86400
 
@@ -47,8 +51,8 @@ class SqliteDatabase:
         self,
         path: str | PathLike[str],
         *,
-        busy_timeout: float = 30.0,
-        readers: int = 2,
+        busy_timeout: float = BUSY_TIMEOUT,
+        readers: int = READERS,
         backup: bool = True,
     ) -> None:
         _check_number("busy_timeout", busy_timeout, MAX_TIMEOUT)
@@ -88,7 +92,7 @@ class SqliteDatabase:
         if own is not None:
             await own.leave()
 
-    async def __aenter__(self) -> SqliteDatabase:
+    async def __aenter__(self) -> Self:
         """Open it."""
         await self.open()
         return self
@@ -214,6 +218,31 @@ class Handle:
             AdapterUnavailable: another process reads on.
         """
         await self._workers.alone(self._database.empty_log)
+
+
+def database_of(
+    path: str | PathLike[str] | None,
+    database: SqliteDatabase | None,
+    *,
+    busy_timeout: float,
+    readers: int,
+    backup: bool,
+) -> SqliteDatabase:
+    """The database that a store is to use: the given one, or one of its own at the path.
+
+    Raises:
+        ConfigError: not just one of the two is given, or settings that the given database has already.
+    """
+    if database is None and path is not None:
+        return SqliteDatabase(path, busy_timeout=busy_timeout, readers=readers, backup=backup)
+    if database is None:
+        raise ConfigError("path", "is missing", "Give the path of a file, ':memory:', or a database.")
+    if path is not None:
+        raise ConfigError("path", "is given beside a database, which has one", "Give one of the two.")
+    if (busy_timeout, readers, backup) != (BUSY_TIMEOUT, READERS, True):
+        remedy = "Give busy_timeout, readers and backup to the SqliteDatabase."
+        raise ConfigError("database", "has settings of its own", remedy)
+    return database
 
 
 def _open(location: Location, component: Component | None, file: OpenedFile, writes: bool) -> sqlite3.Connection:
