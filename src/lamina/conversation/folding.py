@@ -191,7 +191,11 @@ class Folder:
             tokens=self._summarizer.count(rendered(draft)),
         )
         done = await self._store.fold(
-            plan.head.ref, summary, expected_folded_through=plan.head.folded_through, now=summary.created_at
+            plan.head.ref,
+            summary,
+            expected_folded_through=plan.head.folded_through,
+            now=summary.created_at,
+            expected_created_at=plan.head.created_at,
         )
         if not done:
             return False
