@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from lamina.conversation.originals import originals
 from lamina.conversation.rolling import SummaryDraft, rendered
 from lamina.conversation.setbacks import Setbacks
 from lamina.conversation.summarizing import Summarizer, SummaryFailed
 from lamina.conversation.user_facts import store_facts, weighed
 from lamina.conversation.window import WindowPolicy, fold_through
 from lamina.domain.message import Message, Role
-from lamina.domain.thread import Summary, SummarySource, Thread, ThreadEvent, ThreadRef
+from lamina.domain.thread import Summary, SummarySource, Thread, ThreadRef
 from lamina.errors import ThreadNotFound
 from lamina.memory.engine import MemoryEngine
 from lamina.ports.clock import Clock
@@ -92,7 +92,9 @@ class Folder:
         report = CompactionReport()
         for _ in range(_ATTEMPTS):
             plan = await self._plan(ref, force=force)
-            report = CompactionReport(kept=plan.kept, summary=None if plan.previous is None else rendered(plan.previous))
+            report = CompactionReport(
+                kept=plan.kept, summary=None if plan.previous is None else rendered(plan.previous)
+            )
             if not plan.messages:
                 return report
             draft = await self._draft(plan, report)
@@ -166,7 +168,7 @@ class Folder:
         span = (plan.messages[0].index, plan.messages[-1].index)
         try:
             ids = await store_facts(self._memory, plan.head, facts, topics=draft.new_topics, span=span)
-        except Exception as error:  # hooks and adapters may be the host's: the summary must not depend on them
+        except Exception as error:  # noqa: BLE001 - hooks and adapters may be the host's, and what they say may be content
             log.warning("storing facts of the thread %s failed: %s", plan.head.id, type(error).__name__)
             report.warnings.append(
                 f"{len(facts)} facts could not be stored as memories ({type(error).__name__}); "
@@ -189,7 +191,11 @@ class Folder:
             tokens=self._summarizer.count(rendered(draft)),
         )
         done = await self._store.fold(
-            plan.head.ref, summary, expected_folded_through=plan.head.folded_through, now=summary.created_at
+            plan.head.ref,
+            summary,
+            expected_folded_through=plan.head.folded_through,
+            now=summary.created_at,
+            expected_created_at=plan.head.created_at,
         )
         if not done:
             return False
@@ -224,8 +230,3 @@ def warnings_of(setbacks: Setbacks) -> list[str]:
     if not setbacks.resume_at:
         return [f"{problem} All messages are shown in full until it works."]
     return [f"{problem} Meanwhile it is made of extracts."]
-
-
-def originals(events: Sequence[ThreadEvent]) -> list[Message]:
-    """The messages as they were added, whatever the token tiers put in their place."""
-    return [event.message for event in events]

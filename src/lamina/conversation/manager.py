@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
-from lamina.conversation.folding import CompactionReport, Folder, originals, warnings_of
+from lamina.conversation.folding import CompactionReport, Folder
 from lamina.conversation.messages import (
     MessageReader,
     check_thread_metadata,
@@ -17,14 +17,13 @@ from lamina.conversation.messages import (
     read_role,
     same_saying,
 )
-from lamina.conversation.rolling import rendered
-from lamina.conversation.setbacks import Setbacks, of_user
-from lamina.conversation.summarizing import CustomSummarizer, Summarizer, SummaryFailed
-from lamina.conversation.user_facts import find_facts, store_facts
-from lamina.conversation.window import WindowPolicy, view
+from lamina.conversation.originals import originals
+from lamina.conversation.reading import ThreadReader, check_owner, without_reserved
+from lamina.conversation.summarizing import CustomSummarizer, Summarizer
+from lamina.conversation.user_facts import extract_facts
+from lamina.conversation.window import WindowPolicy
 from lamina.domain.memory import DEFAULT_NAME
 from lamina.domain.message import ContentPart, Message, Role, ToolCall
-from lamina.domain.message_size import MESSAGE_OVERHEAD, message_tokens
 from lamina.domain.text import check_name
 from lamina.domain.thread import Thread, ThreadContext, ThreadEvent, ThreadRef, ThreadStatus
 from lamina.domain.validation import check_whole_number
@@ -34,7 +33,6 @@ from lamina.errors import (
     Conflict,
     InvalidInput,
     NoModelConfiguredError,
-    ProviderError,
     ScopeError,
     ThreadNotFound,
 )
@@ -52,7 +50,6 @@ __all__ = ["ConversationManager"]
 log = logging.getLogger(__name__)
 
 _ALL: Final = "all"
-_PAGE: Final = 200
 _MOST: Final = 2**31 - 1
 
 
@@ -114,8 +111,9 @@ class ConversationManager:
         self._clock = clock
         self._emit = emit
         self._counter = counter or EstimateCounter()
-        self._reader = MessageReader(counter=self._counter, clock=clock, new_id=new_id)
+        self._messages = MessageReader(counter=self._counter, clock=clock, new_id=new_id)
         self._summarizer = Summarizer(summary or SummaryConfig(), self._counter.count, llm, summarizer)
+        self._reader = ThreadReader(store, self._summarizer, self._counter)
         self._folder = Folder(
             store,
             self._summarizer,
@@ -142,14 +140,12 @@ class ConversationManager:
         """
         own = check_thread_metadata(metadata or {})
         now = self._clock()
-        wanted = Thread(
-            check_name("id", id), self.tenant, now, now, owner=owner, namespace=namespace, metadata=own
-        )
+        wanted = Thread(check_name("id", id), self.tenant, now, now, owner=owner, namespace=namespace, metadata=own)
         kept = await self._store.create_thread(wanted)
-        _check_owner(kept, owner)
+        check_owner(kept, owner)
         if namespace is not None and kept.namespace != namespace:
             raise ScopeError(f"The thread {id!r} has another namespace.")
-        return _shown(kept)
+        return without_reserved(kept)
 
     async def add_message_to_thread(
         self,
@@ -195,7 +191,7 @@ class ConversationManager:
 
         A mapping is a message in OpenAI's shape. Otherwise as `add_message_to_thread`.
         """
-        events = self._reader.read(messages)
+        events = self._messages.read(messages)
         ref = self._ref(thread_id)
         if not events:
             return []
@@ -204,8 +200,8 @@ class ConversationManager:
             thread = await self._opened(ref, owner)
             await self._check_ids(ref, events)
             kept = await self._store.append(ref, events, now=self._clock())
-        for given, stored in zip(events, kept, strict=True):
-            _check_same(stored.message, given.message)
+        for given, stored in zip(events, originals(kept), strict=True):
+            _check_same(stored, given.message)
         if self._folder.may_be_due(thread, max(event.message.index for event in kept)):
             await self._fold_when_free(ref, gate)
         return originals(kept)
@@ -225,28 +221,7 @@ class ConversationManager:
         """
         if max_messages is not None:
             check_whole_number("max_messages", max_messages, 1, _MOST)
-        ref = self._ref(thread_id)
-        thread = await self._store.get_thread(ref)
-        if thread is None:
-            return ThreadContext(thread_id=thread_id)
-        _check_owner(thread, owner)
-        if thread.status is ThreadStatus.ARCHIVED:
-            return ThreadContext(thread_id=thread_id)
-        current = await self._store.summaries(ref, limit=1)
-        # The summary says what is live, not the head: the thread may have been folded since that was read.
-        folded = current[0].to_index if current else 0
-        system = await self._store.system_events(ref, before=folded + 1) if folded else []
-        live = await self._store.events(ref, after=folded)
-        seen = view([event.message for event in live], max_messages)
-        events = [*system, *(live[place] for place in seen.shown)]
-        summary = self._summary([rendered(each) for each in current], [live[place] for place in seen.covered])
-        return ThreadContext(
-            summary=summary,
-            messages=[event.message for event in events],
-            thread_id=thread_id,
-            tokens=self._tokens(summary, events),
-            warnings=warnings_of(Setbacks.read(thread.metadata)),
-        )
+        return await self._reader.context(self._ref(thread_id), owner, max_messages)
 
     async def list_threads(
         self,
@@ -270,7 +245,7 @@ class ConversationManager:
         if owner is not None:
             check_name("owner", owner)
         found = await self._store.list_threads(self.tenant, owner=owner, status=wanted, limit=limit, offset=offset)
-        return [_shown(thread) for thread in found]
+        return [without_reserved(thread) for thread in found]
 
     async def archive(self, id: str, *, owner: str | None = None) -> None:
         """Take the thread out of active context; its data stays. Idempotent.
@@ -292,18 +267,9 @@ class ConversationManager:
         Raises:
             ScopeError: it is another owner's.
         """
-        ref = self._ref(id)
-        thread = await self._store.get_thread(ref)
-        if thread is None:
-            return None
-        _check_owner(thread, owner)
-        summaries = await self._store.summaries(ref, limit=1)
-        live = await self._store.events(ref, after=summaries[0].to_index if summaries else 0)
-        return _shown(thread).replace(messages=[event.message for event in live], summaries=summaries)
+        return await self._reader.thread(self._ref(id), owner)
 
-    async def history(
-        self, id: str, *, owner: str | None = None, offset: int = 0, limit: int = 100
-    ) -> list[Message]:
+    async def history(self, id: str, *, owner: str | None = None, offset: int = 0, limit: int = 100) -> list[Message]:
         """A page of all messages that were ever added, the folded ones too, oldest first, as they were added.
 
         Raises:
@@ -312,8 +278,7 @@ class ConversationManager:
         """
         check_whole_number("offset", offset, 0, _MOST)
         check_whole_number("limit", limit, 0, _MOST)
-        thread = await self._known(id, owner)
-        return originals(await self._store.events(thread.ref, after=offset, limit=limit))
+        return await self._reader.history(await self._known(id, owner), offset, limit)
 
     async def delete(self, id: str, *, owner: str | None = None) -> bool:
         """Delete the thread with all its messages and summaries, for good; False if there is none.
@@ -322,11 +287,7 @@ class ConversationManager:
             ScopeError: it is another owner's.
         """
         ref = self._ref(id)
-        thread = await self._store.get_thread(ref)
-        if thread is None:
-            return False
-        _check_owner(thread, owner)
-        return await self._store.delete_thread(ref)
+        return await self._reader.find(ref, owner) is not None and await self._store.delete_thread(ref)
 
     async def compact(self, thread_id: str, force: bool = True, *, owner: str | None = None) -> CompactionReport:
         """Fold everything older than what the policy keeps, whatever its number; without `force`, if it is due.
@@ -356,20 +317,7 @@ class ConversationManager:
         if self._memory is None:
             raise ConfigError("memory", "is not given, and facts need a place", "Make the manager with memory=….")
         thread = await self._known(thread_id, owner)
-        ids: list[str] = []
-        after = 0
-        while events := await self._store.events(thread.ref, after=after, limit=_PAGE):
-            messages = originals(events)
-            after = messages[-1].index
-            try:
-                facts, topics = await find_facts(
-                    self._llm, messages, config=self._summarizer.config, count=self._counter.count
-                )
-            except SummaryFailed as failure:
-                raise ProviderError("The language model", str(failure)) from failure
-            span = (messages[0].index, after)
-            ids += await store_facts(self._memory, thread, facts, topics=topics, span=span)
-        return list(dict.fromkeys(ids))
+        return await extract_facts(self._store, thread, llm=self._llm, memory=self._memory, summarizer=self._summarizer)
 
     def _ref(self, thread_id: str) -> ThreadRef:
         return ThreadRef(self.tenant, check_name("thread_id", thread_id))
@@ -381,25 +329,21 @@ class ConversationManager:
         return gate
 
     async def _known(self, id: str, owner: str | None) -> Thread:
-        thread = await self._store.get_thread(self._ref(id))
-        if thread is None:
-            raise ThreadNotFound(id)
-        _check_owner(thread, owner)
-        return thread
+        return await self._reader.known(self._ref(id), owner)
 
     async def _opened(self, ref: ThreadRef, owner: str | None) -> Thread:
-        thread = await self._store.get_thread(ref)
+        thread = await self._reader.find(ref, owner)
         if thread is None:
             now = self._clock()
             thread = await self._store.create_thread(Thread(ref.id, ref.tenant, now, now, owner=owner))
-        _check_owner(thread, owner)
+            check_owner(thread, owner)  # another process may have made it meanwhile
         return thread
 
     async def _check_ids(self, ref: ThreadRef, events: Sequence[ThreadEvent]) -> None:
         """Refuse an id that is taken by a message which says something else, before anything is written."""
         given = {event.message.id: event.message for event in events}
         for kept in await self._store.find_events(ref, list(given)):
-            _check_same(kept.message, given[kept.message.id])
+            _check_same(originals([kept])[0], given[kept.message.id])
 
     async def _fold_when_free(self, ref: ThreadRef, gate: _Gate) -> None:
         """Fold what is due, unless a call of this process is at it: that one then looks once more."""
@@ -424,31 +368,7 @@ class ConversationManager:
             raise ThreadNotFound(id)
         return True
 
-    def _summary(self, texts: list[str], covered: Sequence[ThreadEvent]) -> str | None:
-        if covered:
-            texts = [*texts, self._summarizer.cover(originals(covered))]
-        return "\n\n".join(texts) if texts else None
-
-    def _tokens(self, summary: str | None, events: Sequence[ThreadEvent]) -> int:
-        """By the counts that were kept, where they are of the counter in force."""
-        count, name = self._counter.count, self._counter.name
-        size = 0 if summary is None else count(summary) + MESSAGE_OVERHEAD
-        return size + sum(
-            event.tokens if event.counter == name else message_tokens(event.message, count) for event in events
-        )
-
-
-def _check_owner(thread: Thread, owner: str | None) -> None:
-    if owner is not None:
-        check_name("owner", owner)
-    if owner is not None and thread.owner is not None and thread.owner != owner:
-        raise ScopeError(f"The thread {thread.id!r} belongs to another owner.")
-
 
 def _check_same(kept: Message, given: Message) -> None:
     if not same_saying(kept, given):
         raise Conflict(f"The message id {given.id!r}", "it is taken by another message", "Give another id, or none.")
-
-
-def _shown(thread: Thread) -> Thread:
-    return thread.replace(metadata=of_user(thread.metadata))

@@ -8,7 +8,6 @@ from typing import Any
 
 from lamina.conversation.setbacks import RESERVED
 from lamina.domain.message import ContentPart, FilePart, ImagePart, Message, ReasoningPart, Role, TextPart, ToolCall
-from lamina.domain.message_formats import from_openai
 from lamina.domain.message_json import canonical_json, message_to_json
 from lamina.domain.message_size import message_tokens
 from lamina.domain.storable import storable_event
@@ -19,7 +18,7 @@ from lamina.memory.inputs import read_instant
 from lamina.ports.clock import Clock, IdFactory
 from lamina.ports.token_counter import TokenCounter
 
-__all__ = ["MessageReader", "check_thread_metadata", "new_message_id", "read_role", "same_saying"]
+__all__ = ["MessageReader", "check_thread_metadata", "new_message_id", "read_calls", "read_role", "same_saying"]
 
 
 def new_message_id() -> str:
@@ -85,7 +84,8 @@ def check_thread_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
 def same_saying(kept: Message, given: Message) -> bool:
     """Whether two messages of one id say the same, so that adding it again changes nothing."""
     said = (
-        message_to_json(each.replace(id="", timestamp=None, index=0, parent=None, metadata={})) for each in (kept, given)
+        message_to_json(each.replace(id="", timestamp=None, index=0, parent=None, metadata={}))
+        for each in (kept, given)
     )
     first, second = map(canonical_json, said)
     return first == second
@@ -95,6 +95,8 @@ def _messages(given: object) -> Sequence[Message]:
     if isinstance(given, Message):
         return [given]
     if isinstance(given, Mapping):
+        from lamina.domain.message_formats import from_openai
+
         return from_openai([given])
     problem = f"must be a Message or a mapping, not {type(given).__name__}"
     raise InvalidType("messages", problem, 'Give Message.user("…"), or {"role": "user", "content": "…"}.')
@@ -141,5 +143,5 @@ def read_calls(calls: Sequence[ToolCall | Mapping[str, Any]]) -> list[ToolCall]:
         if isinstance(call, ToolCall):
             found.append(call)
         else:
-            found += from_openai([{"role": "assistant", "content": "", "tool_calls": [call]}])[0].tool_calls
+            found += _messages({"role": "assistant", "content": "", "tool_calls": [call]})[0].tool_calls
     return found

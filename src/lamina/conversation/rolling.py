@@ -57,7 +57,10 @@ def bounded(draft: SummaryDraft, previous: Summary | SummaryDraft | None, *, lim
     """
     before = previous or SummaryDraft("")
     facts = _fitted(
-        _distinct([*before.facts, *draft.new_facts], MAX_FACT_CHARS), int(limit * _FACTS_SHARE), count, f"{_FACTS_HEADING}\n"
+        _distinct([*before.facts, *draft.new_facts], MAX_FACT_CHARS),
+        int(limit * _FACTS_SHARE),
+        count,
+        f"{_FACTS_HEADING}\n",
     )
     topics = _distinct([*before.topics, *draft.new_topics], _MAX_TOPIC_CHARS)
     topics = _fitted(_ends(topics, _TOPICS), int(limit * _TOPICS_SHARE), count, _TOPICS_HEADING)

@@ -42,11 +42,13 @@ _MOST_FACTS: Final = 10
 _MOST_TOPICS: Final = 5
 """Of one answer; so many are asked for."""
 _WORDS_PER_TOKEN: Final = 0.6
+_TOKENS_PER_MESSAGE: Final = 100
+"""Of extracts: so that a single long message does not take the place of many."""
 _TEXT_SHARE: Final = 0.6
 """Of a summary's tokens, what the model is told to use for the text; the lists beside it take the rest."""
 
 
-class SummaryFailed(Exception):  # noqa: N818 - named for what happened, as the errors of the tree are
+class SummaryFailed(Exception):
     """No summary came of it. Its text says why in our own words, and holds nothing of any message."""
 
 
@@ -88,10 +90,22 @@ class Summarizer:
         return draft
 
     def extract(self, previous: Summary | None, messages: Sequence[Message]) -> SummaryDraft:
-        """What is left of them without a model; never blank."""
-        former = "" if previous is None else previous.text
+        """What is left of them without a model; never blank.
+
+        Two parts of like size, a blank line between them: what is longer ago, and what came lately. The later one
+        is joined to the earlier when it is full, so that folding single messages treats new ones as well as old.
+        """
         room = self.config.tokens if previous is None else self._room_beside(previous)
-        text = extract((speech(message) for message in messages), max_tokens=room, count=self.count, previous=former)
+        half = room // 2 - 1
+        earlier, later = _halves(previous)
+        if previous is not None and previous.source is not SummarySource.EXTRACTIVE:
+            earlier = extract((), max_tokens=half, count=self.count, previous=earlier)
+        most = min(half, _TOKENS_PER_MESSAGE * len(messages))
+        new = extract((speech(message) for message in messages), max_tokens=most, count=self.count)
+        if later and self.count(f"{later}\n{new}") > half:
+            earlier = extract((later,), max_tokens=half, count=self.count, previous=earlier)
+            later = ""
+        text = "\n\n".join(part for part in (earlier, f"{later}\n{new}".strip()) if part)
         if is_blank(text):
             text = f"{len(messages)} messages without words."
         return self._bounded(SummaryDraft(text), previous)
@@ -157,7 +171,7 @@ class Summarizer:
         return _read({"summary": answer} if isinstance(answer, str) else answer, SummarySource.CUSTOM)
 
 
-class _NoObject(Exception):  # noqa: N818 - see SummaryFailed
+class _NoObject(Exception):
     """The model answered, but with no object of the schema."""
 
 
@@ -190,6 +204,16 @@ async def ask(
     return answer
 
 
+def _halves(previous: Summary | None) -> tuple[str, str]:
+    """The earlier and the later part of an extractive summary; any other is all earlier."""
+    if previous is None:
+        return "", ""
+    if previous.source is not SummarySource.EXTRACTIVE:
+        return previous.text, ""
+    earlier, _, later = previous.text.rpartition("\n\n")
+    return earlier, later
+
+
 def _material(draft: Summary | SummaryDraft | None, piece: str) -> str:
     parts = []
     if draft is not None:
@@ -217,5 +241,3 @@ def _texts(value: Any) -> list[str]:
 def _shares_words(text: str, material: str) -> bool:
     known = set(index_terms(material))
     return any(form in known for term in query_terms(text) for form in term.forms)
-
-

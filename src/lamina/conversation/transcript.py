@@ -21,10 +21,8 @@ _CHARS_PER_TOKEN: Final = 32
 
 def speech(message: Message) -> str:
     """What the message says and does, in words: no base64, no thoughts; results, files and arguments shortened."""
-    if isinstance(message.content, str):
-        said = [message.content]
-    else:
-        said = [_part(part) for part in message.content]
+    content = message.content
+    said = [content] if isinstance(content, str) else [_part(part) for part in content]
     if message.role is Role.TOOL:
         said = [_abridged(text) for text in said]
     said += [f"[calls {call.name} {_abridged(call.arguments)}]" for call in message.tool_calls]
@@ -34,8 +32,7 @@ def speech(message: Message) -> str:
 def transcript_line(message: Message) -> str:
     """`number role: text`; its further lines are indented, so that no text can pass for another message."""
     speaker = message.role.value if not message.name else f"{message.role.value} ({message.name})"
-    text = "\n  ".join(f"{message.index} {speaker}: {speech(message)}".splitlines())
-    return text
+    return "\n  ".join(f"{message.index} {speaker}: {speech(message)}".splitlines())
 
 
 def document_text(message: Message) -> str:
@@ -79,7 +76,7 @@ def shortened(text: str, max_tokens: int, count: Count) -> str:
     while end and count(f"{text[:end]}…") > max_tokens:
         end -= 1
     kept = text[:end]
-    for marks in ((". ", "! ", "? ", "\n", "。", "！", "？"), (" ",)):
+    for marks in ((". ", "! ", "? ", "\n", "。", "\uff01", "\uff1f"), (" ",)):
         border = max(kept.rfind(mark) + len(mark) for mark in marks)
         if border > len(kept) // 2:
             kept = kept[:border]

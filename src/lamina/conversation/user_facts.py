@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from lamina.conversation.originals import originals
 from lamina.conversation.rolling import MAX_FACT_CHARS, one_line
-from lamina.conversation.summarizing import SummaryFailed, ask
+from lamina.conversation.summarizing import Summarizer, SummaryFailed, ask
 from lamina.conversation.transcript import document_text, pieces, transcript_line
 from lamina.domain.lexical import index_terms, query_terms
 from lamina.domain.memory import Layer, Trust
@@ -15,14 +16,18 @@ from lamina.domain.message import Message, Role, TextPart
 from lamina.domain.message_size import Count
 from lamina.domain.text import clean, is_blank
 from lamina.domain.thread import Thread
+from lamina.errors import ProviderError
 from lamina.memory.engine import MemoryEngine
 from lamina.memory.inputs import MemoryInput
 from lamina.ports.language_model import ChatMessage, ChatRole, LanguageModel
+from lamina.ports.state_store import StateStore
 from lamina.prompts import render
 from lamina.settings.conversation import SummaryConfig
 
-__all__ = ["Fact", "find_facts", "own_words", "store_facts", "weighed"]
+__all__ = ["Fact", "extract_facts", "own_words", "store_facts", "weighed"]
 
+_PAGE: Final = 200
+"""So many messages are read from the store at once."""
 RELEVANCE: Final = 0.8
 TAGS: Final = ("auto", "compaction")
 _MOST_FACTS: Final = 10
@@ -30,7 +35,9 @@ _MOST_FACTS: Final = 10
 _MOST_TOPICS: Final = 5
 _MOST_ORIGINS: Final = 3
 _MAX_SOURCE_CHARS: Final = 512
-_GENERIC: Final = frozenset("user users name named like likes prefer prefers want wants live lives work works use".split())
+_GENERIC: Final = frozenset(
+    "user users name named like likes prefer prefers want wants live lives work works use".split()
+)
 """Words by which a model phrases a fact; they prove nothing of where it comes from."""
 
 _SCHEMA: Final[Mapping[str, Any]] = {
@@ -83,7 +90,7 @@ def weighed(facts: Iterable[str], messages: Sequence[Message]) -> list[Fact]:
         if alien or is_blank(text):
             continue
         share = len([forms for forms in telling if forms in borne]) / len(telling) if telling else 0.0
-        ranked = sorted(told, key=lambda id: -sum(not told[id].isdisjoint(forms) for forms in borne))
+        ranked = sorted(told, key=lambda each: -sum(not told[each].isdisjoint(forms) for forms in borne))
         origins = [id for id in ranked if any(not told[id].isdisjoint(forms) for forms in borne)]
         trust = Trust.TRUSTED if share >= 0.5 else Trust.UNTRUSTED  # noqa: PLR2004 - half, as the docstring says
         found.append(Fact(text, trust, tuple(origins[:_MOST_ORIGINS])))
@@ -119,14 +126,31 @@ async def store_facts(
     return list(dict.fromkeys(id for id in stored if id is not None))
 
 
-async def find_facts(
-    llm: LanguageModel, messages: Sequence[Message], *, config: SummaryConfig, count: Count
-) -> tuple[list[Fact], list[str]]:
-    """The facts and topics in the user's own words alone, which is all that the model is shown.
+async def extract_facts(
+    store: StateStore, thread: Thread, *, llm: LanguageModel, memory: MemoryEngine, summarizer: Summarizer
+) -> list[str]:
+    """Find and store the facts of the whole thread, page by page; the ids of the memories, each once.
 
     Raises:
-        SummaryFailed: the model cannot be reached, hung, or gave no object.
+        ProviderError: the model failed; what was found before stays stored.
     """
+    ids: list[str] = []
+    after = 0
+    while events := await store.events(thread.ref, after=after, limit=_PAGE):
+        messages = originals(events)
+        after = messages[-1].index
+        try:
+            facts, topics = await _find_facts(llm, messages, summarizer.config, summarizer.count)
+        except SummaryFailed as failure:
+            raise ProviderError("The language model", str(failure)) from failure
+        ids += await store_facts(memory, thread, facts, topics=topics, span=(messages[0].index, after))
+    return list(dict.fromkeys(ids))
+
+
+async def _find_facts(
+    llm: LanguageModel, messages: Sequence[Message], config: SummaryConfig, count: Count
+) -> tuple[list[Fact], list[str]]:
+    """The facts and topics in the user's own words alone, which is all that the model is shown."""
     spoken = [Message(Role.USER, own_words(each), id=each.id, index=each.index) for each in messages]
     lines = [transcript_line(message) for message in spoken if not is_blank(message.text)]
     instruction = render("thread_facts")
