@@ -18,9 +18,11 @@ CREATE TABLE {schema}.threads (
     metadata json NOT NULL,
     created_at timestamptz NOT NULL,
     updated_at timestamptz NOT NULL,
-    last_index integer NOT NULL CHECK (last_index >= 0),
-    folded_through integer NOT NULL CHECK (folded_through BETWEEN 0 AND last_index),
-    revision bigint NOT NULL,
+    last_index integer NOT NULL DEFAULT 0 CHECK (last_index >= 0),
+    folded_through integer NOT NULL DEFAULT 0 CHECK (folded_through BETWEEN 0 AND last_index),
+    live_count bigint NOT NULL DEFAULT 0 CHECK (live_count >= 0),
+    live_tokens bigint NOT NULL DEFAULT 0 CHECK (live_tokens >= 0),
+    revision bigint NOT NULL DEFAULT 1,
     UNIQUE (tenant, kind, id)
 );
 
@@ -37,7 +39,7 @@ CREATE TABLE {schema}.messages (
     counter text NOT NULL,
     message json NOT NULL,
     state json NOT NULL,
-    PRIMARY KEY (thread, index) INCLUDE (tokens),
+    PRIMARY KEY (thread, index),
     UNIQUE (thread, id)
 );
 
@@ -46,6 +48,7 @@ CREATE INDEX messages_of_system ON {schema}.messages (thread, index) WHERE role 
 CREATE TABLE {schema}.summaries (
     number bigint GENERATED ALWAYS AS IDENTITY,
     thread bigint NOT NULL REFERENCES {schema}.threads (key) ON DELETE CASCADE,
+    folded_before integer NOT NULL,
     from_index integer NOT NULL,
     to_index integer NOT NULL,
     created_at timestamptz NOT NULL,

@@ -46,8 +46,8 @@ def save(session: Session, document: Document, expected: int | None) -> bool:
 
 
 def get_all(session: Session, tenant: str, ids: Sequence[str]) -> list[Document]:
-    """The heads of these ids, by source and then id."""
-    query = "SELECT {document} FROM {schema}.documents WHERE {of_tenant} AND id = ANY(%(ids)s) ORDER BY source, id"
+    """The heads of these ids, by id."""
+    query = "SELECT {document} FROM {schema}.documents WHERE {of_tenant} AND id = ANY(%(ids)s) ORDER BY id"
     return read_rows(document_from_row, session.execute(query, {"tenant": tenant, "ids": list(ids)}))
 
 

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from lamina.databases.postgres.schema import Session
-from lamina.domain.message_json import canonical_json, message_to_json
-from lamina.domain.storable import MAX_INDEX
+from lamina.domain.message_json import message_to_json
+from lamina.domain.storable import MAX_INDEX, is_same_event
 from lamina.domain.thread import ThreadEvent, ThreadRef, ThreadStatus
 from lamina.errors import InvalidInput, ThreadArchivedError, ThreadNotFound
 from lamina.state.postgres.rows import event_from_row, json_text, naming, read_rows
@@ -51,8 +51,11 @@ def _insert(session: Session, key: int, added: Sequence[ThreadEvent], now: datet
         " VALUES (%s, %s, %s, %s, %s, %s, %s, %s)"
     )
     session.execute_many(insert, [(key, event.message.index, event.message.id, *_values(event)) for event in added])
-    update = "UPDATE {schema}.threads SET last_index = %s, updated_at = %s WHERE key = %s"
-    session.execute(update, (last_index, now, key))
+    update = (
+        "UPDATE {schema}.threads SET last_index = %s, updated_at = %s,"
+        " live_count = live_count + %s, live_tokens = live_tokens + %s WHERE key = %s"
+    )
+    session.execute(update, (last_index, now, len(added), sum(event.tokens for event in added), key))
 
 
 def _values(event: ThreadEvent) -> tuple[Any, ...]:
@@ -104,12 +107,13 @@ def of_system(session: Session, ref: ThreadRef, before: int) -> list[ThreadEvent
 
 def replace(session: Session, ref: ThreadRef, given: Sequence[ThreadEvent], expected: Sequence[ThreadEvent]) -> bool:
     """Put these in the place of the kept ones, if all that is expected is still so."""
-    key = _lock(session, ref)
-    if key is None:
+    found = _lock(session, ref)
+    if found is None:
         return False
+    key, folded_through = found
     kept = _by_id(session, key, [event.message.id for event in (*given, *expected)])
     for event in expected:
-        if event.message.id not in kept or _form(kept[event.message.id]) != _form(event):
+        if event.message.id not in kept or not is_same_event(kept[event.message.id], event):
             return False
     for event in given:
         if event.message.id not in kept or kept[event.message.id].message.index != event.message.index:
@@ -119,34 +123,44 @@ def replace(session: Session, ref: ThreadRef, given: Sequence[ThreadEvent], expe
         " WHERE thread = %s AND index = %s"
     )
     session.execute_many(update, [(*_values(event), key, event.message.index) for event in given])
+    grown = sum(event.tokens - kept[event.message.id].tokens for event in given if event.message.index > folded_through)
+    _add_live(session, key, 0, grown)
     return True
-
-
-def _lock(session: Session, ref: ThreadRef) -> int | None:
-    """The thread's key; whoever changes its messages has its row first, so that no two wait for each other."""
-    row = session.execute(
-        "SELECT key FROM {schema}.threads WHERE {this_thread} FOR NO KEY UPDATE", naming(ref)
-    ).fetchone()
-    return row[0] if row else None
-
-
-def _form(event: ThreadEvent) -> str:
-    """A text that is equal for equal events; in Python's own comparison 1, 1.0 and True are the same."""
-    return canonical_json([message_to_json(event.message), event.state, event.tokens, event.counter])
 
 
 def delete(session: Session, ref: ThreadRef, ids: Sequence[str]) -> int:
     """Delete messages; how many there were."""
-    key = _lock(session, ref)
-    query = "DELETE FROM {schema}.messages WHERE thread = %s AND id = ANY(%s)"
-    return 0 if key is None else session.execute(query, (key, list(ids))).rowcount
+    found = _lock(session, ref)
+    if found is None:
+        return 0
+    key, folded_through = found
+    query = "DELETE FROM {schema}.messages WHERE thread = %s AND id = ANY(%s) RETURNING index, tokens"
+    gone = session.execute(query, (key, list(ids))).fetchall()
+    live = [tokens for index, tokens in gone if index > folded_through]
+    _add_live(session, key, -len(live), -sum(live))
+    return len(gone)
 
 
 def live_size(session: Session, ref: ThreadRef) -> tuple[int, int]:
-    """How many messages no summary covers, and their tokens."""
-    query = (
-        "SELECT count(*), coalesce(sum(tokens), 0)::bigint FROM {schema}.messages WHERE {of_thread} AND index >"
-        " (SELECT folded_through FROM {schema}.threads WHERE {this_thread})"
-    )
+    """How many messages no summary covers, and their tokens: kept in the head, whatever the thread's length."""
+    query = "SELECT live_count, live_tokens FROM {schema}.threads WHERE {this_thread}"
     count, tokens = session.execute(query, naming(ref)).fetchone() or (0, 0)
     return count, tokens
+
+
+def _lock(session: Session, ref: ThreadRef) -> tuple[int, int] | None:
+    """The thread's key, and through which index it is folded.
+
+    Whoever changes its messages locks its row first, so that no two wait for each other.
+    """
+    query = "SELECT key, folded_through FROM {schema}.threads WHERE {this_thread} FOR NO KEY UPDATE"
+    row = session.execute(query, naming(ref)).fetchone()
+    return (row[0], row[1]) if row else None
+
+
+def _add_live(session: Session, key: int, count: int, tokens: int) -> None:
+    if count or tokens:
+        update = (
+            "UPDATE {schema}.threads SET live_count = live_count + %s, live_tokens = live_tokens + %s WHERE key = %s"
+        )
+        session.execute(update, (count, tokens, key))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from importlib.resources import files
@@ -14,17 +15,21 @@ from lamina.databases.postgres.migrations import Component
 from lamina.databases.postgres.schema import Schema, Session
 from lamina.domain.document import Document
 from lamina.domain.storable import (
+    check_change,
+    check_listing,
     check_paging,
+    check_range,
     check_ref,
+    possible_ids,
     storable_document,
     storable_event,
+    storable_fold,
     storable_json,
-    storable_summary,
+    storable_replacement,
     storable_thread,
 )
 from lamina.domain.text import check_name
 from lamina.domain.thread import Summary, Thread, ThreadEvent, ThreadKind, ThreadRef, ThreadStatus
-from lamina.domain.validation import check_instant
 from lamina.errors import AdapterError, ConfigError
 from lamina.ports.state_store import StateStore
 from lamina.state.postgres import documents, messages, summaries, threads
@@ -70,14 +75,18 @@ class PostgresStateStore(StateStore):
         steps = [files("lamina.state.postgres").joinpath(name).read_text("utf-8") for name in self._steps]
         self._component = Component("state", Schema(schema, FRAGMENTS), steps)
         self._handle: Handle | None = None
+        self._changing = threading.Lock()
 
     async def initialize(self) -> None:
-        if self._handle is None or not self._handle.is_open:
-            self._handle = self._database.join(self._component)
-        await self._handle.prepare()
+        with self._changing:
+            if self._handle is None or not self._handle.is_open:
+                self._handle = self._database.join(self._component)
+            handle = self._handle
+        await handle.prepare()
 
     async def close(self) -> None:
-        handle, self._handle = self._handle, None
+        with self._changing:
+            handle, self._handle = self._handle, None
         if handle is not None:
             await handle.leave()
 
@@ -99,9 +108,7 @@ class PostgresStateStore(StateStore):
         limit: int = 100,
         offset: int = 0,
     ) -> list[Thread]:
-        check_name("tenant", tenant)
-        _check_names(owner=owner)
-        check_paging(limit, offset)
+        check_listing(tenant, owner, limit, offset)
         return await self._read(
             lambda session: threads.listed(
                 session, tenant, kind, owner=owner, status=status, limit=limit, offset=offset
@@ -117,8 +124,7 @@ class PostgresStateStore(StateStore):
         metadata: dict[str, Any] | None = None,
         expected_revision: int | None = None,
     ) -> bool:
-        check_ref(ref)
-        check_instant("now", now)
+        check_change(ref, now)
         stored = None if metadata is None else storable_json("metadata", metadata)
         return await self._write(
             lambda session: threads.update(
@@ -131,8 +137,7 @@ class PostgresStateStore(StateStore):
         return await self._write(lambda session: threads.delete(session, ref))
 
     async def append(self, ref: ThreadRef, events: Sequence[ThreadEvent], *, now: datetime) -> list[ThreadEvent]:
-        check_ref(ref)
-        check_instant("now", now)
+        check_change(ref, now)
         checked = [storable_event(event) for event in events]
         return await self._write(lambda session: messages.append(session, ref, checked, now))
 
@@ -145,45 +150,56 @@ class PostgresStateStore(StateStore):
         limit: int | None = None,
         newest: bool = False,
     ) -> list[ThreadEvent]:
-        check_ref(ref)
-        check_paging(limit)
+        check_range(ref, after, before, limit)
         return await self._read(
             lambda session: messages.events(session, ref, after=after, before=before, limit=limit, newest=newest)
         )
 
     async def find_events(self, ref: ThreadRef, ids: Sequence[str]) -> list[ThreadEvent]:
         check_ref(ref)
-        for id in ids:
-            check_name("id", id)
-        return await self._read(lambda session: messages.find(session, ref, ids))
+        possible = possible_ids(ids)
+        return await self._read(lambda session: messages.find(session, ref, possible))
 
     async def system_events(self, ref: ThreadRef, *, before: int) -> list[ThreadEvent]:
-        check_ref(ref)
+        check_range(ref, 0, before, None)
         return await self._read(lambda session: messages.of_system(session, ref, before))
 
     async def replace_events(
         self, ref: ThreadRef, events: Sequence[ThreadEvent], *, expected: Sequence[ThreadEvent]
     ) -> bool:
         check_ref(ref)
-        checked, awaited = ([storable_event(event) for event in each] for each in (events, expected))
-        return await self._write(lambda session: messages.replace(session, ref, checked, awaited))
+        new, old = storable_replacement(events, expected)
+        return await self._write(lambda session: messages.replace(session, ref, new, old))
 
     async def delete_events(self, ref: ThreadRef, ids: Sequence[str]) -> int:
         check_ref(ref)
-        for id in ids:
-            check_name("id", id)
-        return await self._write(lambda session: messages.delete(session, ref, ids))
+        possible = possible_ids(ids)
+        return await self._write(lambda session: messages.delete(session, ref, possible))
 
     async def live_size(self, ref: ThreadRef) -> tuple[int, int]:
         check_ref(ref)
         return await self._read(lambda session: messages.live_size(session, ref))
 
-    async def fold(self, ref: ThreadRef, summary: Summary, *, expected_folded_through: int, now: datetime) -> bool:
-        check_ref(ref)
-        check_instant("now", now)
-        checked = storable_summary(summary)
+    async def fold(
+        self,
+        ref: ThreadRef,
+        summary: Summary,
+        *,
+        expected_folded_through: int,
+        now: datetime,
+        expected_created_at: datetime | None = None,
+    ) -> bool:
+        check_change(ref, now)
+        checked = storable_fold(summary, expected_folded_through)
         return await self._write(
-            lambda session: summaries.fold(session, ref, checked, expected=expected_folded_through, now=now)
+            lambda session: summaries.fold(
+                session,
+                ref,
+                checked,
+                expected=expected_folded_through,
+                expected_created_at=expected_created_at,
+                now=now,
+            )
         )
 
     async def summaries(self, ref: ThreadRef, *, limit: int | None = None) -> list[Summary]:
@@ -192,8 +208,7 @@ class PostgresStateStore(StateStore):
         return await self._read(lambda session: summaries.listed(session, ref, limit))
 
     async def unfold(self, ref: ThreadRef, *, expected_folded_through: int, now: datetime) -> bool:
-        check_ref(ref)
-        check_instant("now", now)
+        check_change(ref, now)
         return await self._write(
             lambda session: summaries.unfold(session, ref, expected=expected_folded_through, now=now)
         )
@@ -204,9 +219,8 @@ class PostgresStateStore(StateStore):
 
     async def get_documents(self, tenant: str, ids: Sequence[str]) -> list[Document]:
         check_name("tenant", tenant)
-        for id in ids:
-            check_name("id", id)
-        return await self._read(lambda session: documents.get_all(session, tenant, ids))
+        possible = possible_ids(ids)
+        return await self._read(lambda session: documents.get_all(session, tenant, possible))
 
     async def find_documents(
         self,
@@ -218,9 +232,9 @@ class PostgresStateStore(StateStore):
         limit: int | None = None,
         offset: int = 0,
     ) -> list[Document]:
-        check_name("tenant", tenant)
-        _check_names(source=source, owner=owner)
-        check_paging(limit, offset)
+        check_listing(tenant, owner, limit, offset)
+        if source is not None:
+            check_name("source", source)
         return await self._read(
             lambda session: documents.find(
                 session,
@@ -249,9 +263,3 @@ class PostgresStateStore(StateStore):
         if handle is None or not handle.is_open:
             raise AdapterError(self.name, f"{self._database} is not open", "Call `await store.initialize()` first.")
         return handle
-
-
-def _check_names(**names: str | None) -> None:
-    for field, name in names.items():
-        if name is not None:
-            check_name(field, name)

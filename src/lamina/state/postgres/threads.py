@@ -37,10 +37,9 @@ def create(session: Session, thread: Thread) -> Thread:
         "updated_at": thread.updated_at,
     }
     insert = (
-        "INSERT INTO {schema}.threads (tenant, kind, id, owner, namespace, status, metadata, created_at, updated_at,"
-        " last_index, folded_through, revision)"
+        "INSERT INTO {schema}.threads (tenant, kind, id, owner, namespace, status, metadata, created_at, updated_at)"
         " VALUES (%(key)s, %(kind)s, %(id)s, %(owner)s, %(namespace)s, %(status)s, %(metadata)s,"
-        " %(created_at)s, %(updated_at)s, 0, 0, 1)"
+        " %(created_at)s, %(updated_at)s)"
         " ON CONFLICT (tenant, kind, id) DO UPDATE SET id = excluded.id"  # as above
         " RETURNING {head}"
     )
