@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import inspect
 import typing
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from anyio import to_thread
 
@@ -17,14 +17,12 @@ from lamina.agents.capability import AgentDefinition
 from lamina.providers.plain_chat import to_chat
 from lamina.agents.tool_context import ToolContext
 from lamina.agents.tool_loop import MAX_ROUNDS, answer_with_tools
+from lamina.domain.context import ComputedContext
+from lamina.domain.context_rendering import messages_of
 from lamina.domain.intent import Intent
-from lamina.domain.message import Message
 from lamina.domain.text import clean, is_blank
 from lamina.errors import InvalidType, ProviderError
 from lamina.ports.language_model import Completion, LanguageModel
-
-if TYPE_CHECKING:
-    from lamina.domain.context import ComputedContext
 
 __all__ = ["BuiltinExecutor", "OnPiece", "Turn", "run_agent"]
 
@@ -34,12 +32,11 @@ OnPiece: TypeAlias = Callable[[str], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One intent on its way through an agent. `messages` is the prompt, rendered from the context."""
+    """One intent on its way through an agent."""
 
     intent: Intent
     context: ComputedContext
     model: LanguageModel
-    messages: Sequence[Message]
     tool_context: ToolContext
     on_piece: OnPiece | None = None
     max_rounds: int = MAX_ROUNDS
@@ -52,17 +49,16 @@ class BuiltinExecutor:
     definition: AgentDefinition = field(repr=False)
 
     async def __call__(self, intent: Intent, context: ComputedContext, model: LanguageModel) -> str:
-        """The model's answer to a prompt in plain text, without tools."""
-        prompt = [Message.user(f"{context.to_prompt()}\n\n{intent.goal}")]
-        if not is_blank(self.definition.instructions):
-            prompt.insert(0, Message.system(self.definition.instructions))
-        return (await model.complete(to_chat(prompt))).text
+        """The model's answer without tools, for callers that have no kernel."""
+        del intent
+        return (await model.complete(to_chat(messages_of(context)))).text
 
     async def run(self, turn: Turn) -> AgentAnswer:
         """The answer; piece by piece if the turn asks for pieces and there are no tools."""
+        messages = messages_of(turn.context)
         if self.definition.tools:
             answer = await answer_with_tools(
-                turn.messages,
+                messages,
                 self.definition.tools,
                 model=turn.model,
                 context=turn.tool_context,
@@ -70,7 +66,7 @@ class BuiltinExecutor:
             )
             await _say(turn, answer.text)
             return answer
-        chat = to_chat(turn.messages)
+        chat = to_chat(messages)
         if turn.on_piece is None:
             return AgentAnswer((await turn.model.complete(chat)).text)
         return AgentAnswer(await _collected(turn, turn.model.stream(chat)))

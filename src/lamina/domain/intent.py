@@ -6,13 +6,11 @@ import dataclasses
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from lamina.domain.context import ComputedContext
 from lamina.domain.message import Message
 from lamina.domain.usage import Usage
-
-if TYPE_CHECKING:
-    from lamina.domain.context import ComputedContext
 
 __all__ = ["Intent", "IntentError", "IntentResult", "IntentStatus", "IntentTimings"]
 

@@ -60,7 +60,7 @@ class ModelRouter:
         self.context_window = context_window
         self._owned: list[LanguageModel] = []
         given = {Task.ANSWERS: complete, Task.SUMMARIES: summaries, Task.FACTS: facts}
-        self._models = {task: self._model(model) for task, model in given.items() if model is not None}
+        self._models = {task: self.made_of(model) for task, model in given.items() if model is not None}
         self.embed = embed
 
     def model_for(self, task: Task | str) -> LanguageModel | None:
@@ -75,28 +75,26 @@ class ModelRouter:
             raise InvalidInput("task", f"there is no {task!r:.60}", f"Use one of: {', '.join(Task)}.") from None
         return self._models.get(wanted) or self._models.get(Task.ANSWERS)
 
-    @property
-    def embedding_settings(self) -> dict[str, Any]:
-        """What `MemoryConfig` is to be told about the embedder; empty if the router says nothing about it."""
-        if self.embed is None:
-            return {}
-        return {"embedding": self.embed} if isinstance(self.embed, str) else {"embed": self.embed}
-
     async def close(self) -> None:
         """Let go of the models that were made from names. Idempotent."""
         for model in self._owned:
             await model.close()
 
-    def _model(self, given: GivenModel) -> LanguageModel:
+    def has_own(self, task: Task) -> bool:
+        """Whether a model was given for just this task."""
+        return task in self._models
+
+    def take_over(self, model: LanguageModel) -> None:
+        """Let this model answer, and close it with the router."""
+        self._models[Task.ANSWERS] = model
+        self._owned.append(model)
+
+    def made_of(self, given: GivenModel) -> LanguageModel:
+        """The model that a name, a callable or an object stands for; one made from a name is closed with the router."""
         if not isinstance(given, str):
             return registry.adopt_language_model(given)
         if not given.strip():
             raise ConfigError("model", "is blank", "Name one, as in openai:gpt-4o.")
         model = registry.load_language_model(given)
-        self._owned.append(model)
-        return model
-
-    def adopt(self, model: LanguageModel) -> LanguageModel:
-        """Close this model with the router."""
         self._owned.append(model)
         return model
