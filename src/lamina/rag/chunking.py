@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final, Self
 
 from lamina.domain.text import is_blank
 from lamina.domain.validation import check_whole_number
@@ -17,11 +18,11 @@ from lamina.rag.units import Count, Kind, Unit, lines_of, measure
 
 __all__ = ["CHUNKING_VERSION", "MAX_CHUNK_SIZE", "Chunk", "ChunkOptions", "ChunkStrategy", "chunk_text"]
 
-CHUNKING_VERSION = 1
+CHUNKING_VERSION: Final = 1
 """Counts up when the same text and options give other chunks than before."""
 
-MAX_CHUNK_SIZE = 65_536
-MAX_HEADER = 4_096
+MAX_CHUNK_SIZE: Final = 65_536
+MAX_HEADER: Final = 4_096
 """Characters of a table's header that are repeated."""
 
 
@@ -42,17 +43,25 @@ class ChunkOptions:
     """How a text is chunked; `size` and `overlap` in tokens.
 
     Raises:
-        InvalidInput: the strategy is unknown, the size is below 1, or the overlap is not below the size.
+        InvalidInput: the size is below 1, or the overlap is not below the size.
     """
 
     strategy: ChunkStrategy = ChunkStrategy.RECURSIVE
     size: int = 512
     overlap: int = 50
 
-    def __post_init__(self) -> None:
-        if self.strategy not in set(ChunkStrategy):
+    @classmethod
+    def read(cls, strategy: str, size: int, overlap: int) -> Self:
+        """Options with the strategy of this name."""
+        try:
+            return cls(ChunkStrategy(strategy), size, overlap)
+        except ValueError as error:
+            if isinstance(error, InvalidInput):
+                raise
             known = ", ".join(ChunkStrategy)
-            raise InvalidInput("chunk_strategy", f"{self.strategy!r} is unknown", f"Use one of: {known}.")
+            raise InvalidInput("chunk_strategy", f"{strategy!r} is unknown", f"Use one of: {known}.") from None
+
+    def __post_init__(self) -> None:
         check_whole_number("chunk_size", self.size, 1, MAX_CHUNK_SIZE)
         check_whole_number("chunk_overlap", self.overlap, 0, MAX_CHUNK_SIZE)
         if self.overlap >= self.size:

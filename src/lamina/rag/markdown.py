@@ -33,9 +33,7 @@ MAX_TITLE: Final = 200
 """Characters of a title that are kept."""
 MAX_FRONT_MATTER: Final = 65_536
 """Characters in which front matter must be closed; else its first mark is a rule."""
-_FRONT_MATTER: Final = re.compile(
-    r"(---|\+\+\+)[ \t]*+(?:\r\n|\r|\n)(?=[ \t]*+(?:#|[\w\"'\[-][^\r\n:=]*+[:=]|\[))"
-)
+_FRONT_MATTER: Final = re.compile(r"(---|\+\+\+)[ \t]*+(?:\r\n|\r|\n)(?=[ \t]*+(?:#|[\w\"'\[-][^\r\n:=]*+[:=]|\[))")
 _CLOSING: Final = {
     "---": re.compile(r"(?<=[\r\n])(?:---|\.\.\.)[ \t]*+(?=[\r\n]|\Z)"),
     "+++": re.compile(r"(?<=[\r\n])\+\+\+[ \t]*+(?=[\r\n]|\Z)"),
@@ -317,7 +315,6 @@ def _plain_title(title: str) -> str:
 
 
 def _cells(row: str) -> int:
-    stripped = row.strip()
-    inner = stripped[1:] if stripped.startswith("|") else stripped
+    inner = row.strip().removeprefix("|")
     inner = inner[:-1] if inner.endswith("|") and not inner.endswith("\\|") else inner
     return len(_PIPE.findall(inner)) + 1
