@@ -45,7 +45,7 @@ async def maintain(parts: Parts, engines: ContextEngineManager, *, decay: bool) 
     report.purged = purged or 0
     if decay:
         report.decay = await _step(report, "decay", parts.memory.decay)
-    report.chunks_removed = await _step(report, "documents", parts.rag.remove_orphans) or 0
+    report.chunks_removed = await _step(report, "documents", parts.rag.purge_orphans) or 0
     report.engines = await _step(report, "engines", engines.maintain) or {}
     return report
 

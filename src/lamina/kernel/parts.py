@@ -94,6 +94,7 @@ async def open_parts(config: LaminaConfig, options: KernelOptions, closing: Asyn
         counter=options.counter,
         clock=clock,
     )
+    await rag.initialize()
     context = ContextEngine(
         memory,
         conversation=conversation,
