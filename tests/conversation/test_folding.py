@@ -310,14 +310,14 @@ async def test_messages_added_while_a_summary_is_written_survive(make, fill):
     sixth = asyncio.create_task(fill(manager, 1, start=6))
     await entered.wait()
     assert len(await manager.history("t")) == 6
-    await fill(manager, 3, start=7)
+    await fill(manager, 5, start=7)
     go.set()
     await sixth
     context = await manager.get_thread_context("t")
     (summary,) = (await manager.retrieve("t")).summaries
-    assert [message.index for message in context.messages] == list(range(summary.to_index + 1, 10))
-    assert summary.to_index == 7
-    assert len(await manager.history("t")) == 9
+    assert [message.index for message in context.messages] == list(range(summary.to_index + 1, 12))
+    assert summary.to_index == 9
+    assert len(await manager.history("t")) == 11
 
 
 async def test_a_summary_that_comes_after_another_processs_is_thrown_away(make, fill, path):
