@@ -31,7 +31,6 @@ MAX_DECISIONS: Final = 24
 MAX_CONTEXT_KEYS: Final = 24
 MAX_VALUE_CHARS: Final = 300
 
-_TEXTS: Final = ("content", "user_goal", "last_step")
 _LISTS: Final = ("modified_files", "key_decisions")
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
@@ -117,8 +116,11 @@ def summary_from_json(data: Any, *, source: SummarySource = SummarySource.CUSTOM
         timestamp=_instant("timestamp", given.pop("timestamp", None)),
         source=_source(given.pop("source", None), source),
         critical_context=_mapping("critical_context", given.pop("critical_context", None)),
-        **{name: _text(name, given.pop(name, None)) for name in _TEXTS},
-        **{name: _texts(name, given.pop(name, None)) for name in _LISTS},
+        content=_text("content", given.pop("content", None)),
+        user_goal=_text("user_goal", given.pop("user_goal", None)),
+        last_step=_text("last_step", given.pop("last_step", None)),
+        modified_files=_texts("modified_files", given.pop("modified_files", None)),
+        key_decisions=_texts("key_decisions", given.pop("key_decisions", None)),
         extra=given,
     )
 
@@ -156,7 +158,7 @@ def summary_text(summary: StructuredSummary) -> str:
 
 
 def fitted(summary: StructuredSummary, max_tokens: int, count: Count) -> StructuredSummary:
-    """The summary, shortened until its text has at most `max_tokens`: lists and values bounded, then by what matters least.
+    """The summary, shortened until its text has at most `max_tokens`: lists and values first, then what was said.
 
     Only if the bare head does not fit, the result is longer than that.
     """
