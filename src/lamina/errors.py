@@ -241,7 +241,7 @@ class AdapterError(LaminaError):
 
     def __str__(self) -> str:
         remedy = f" {self.remedy}" if self.remedy else ""
-        return f"The {self.adapter} adapter failed: {self.problem}.{remedy}"
+        return f"The {self.adapter} backend failed: {self.problem}.{remedy}"
 
 
 class AdapterUnavailable(AdapterError):

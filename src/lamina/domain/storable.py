@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
 from lamina.domain.document import Document
 from lamina.domain.message import Message, Role
-from lamina.domain.message_json import message_from_json, message_to_json
-from lamina.domain.text import check_name, clean
+from lamina.domain.message_json import canonical_json, message_from_json, message_to_json
+from lamina.domain.text import check_name, clean, is_clean
 from lamina.domain.thread import Summary, SummarySource, Thread, ThreadEvent, ThreadKind, ThreadRef, ThreadStatus
 from lamina.domain.validation import check_instant, check_whole_number
 from lamina.errors import InvalidInput, InvalidType
@@ -25,11 +26,18 @@ __all__ = [
     "MAX_INDEX",
     "MAX_MESSAGE_BYTES",
     "MAX_TOKENS",
+    "check_change",
+    "check_listing",
     "check_paging",
+    "check_range",
     "check_ref",
+    "is_same_event",
+    "possible_ids",
     "storable_document",
     "storable_event",
+    "storable_fold",
     "storable_json",
+    "storable_replacement",
     "storable_summary",
     "storable_thread",
 ]
@@ -42,6 +50,7 @@ MAX_INDEX: Final = 2**31 - 1
 """The greatest index of a message; backends keep it in 32 bits."""
 
 MAX_TOKENS: Final = 2**40
+_INT64: Final = 2**63 - 1
 _JSON_REMEDY: Final = "Use text, finite numbers, bool, None, lists and dicts with text keys."
 
 
@@ -52,12 +61,40 @@ def check_ref(ref: ThreadRef) -> None:
     _check_kind("kind", ref.kind, ThreadKind)
 
 
+def check_change(ref: ThreadRef, now: datetime) -> None:
+    """Refuse a change of what can be no thread, or at no instant."""
+    check_ref(ref)
+    check_instant("now", now)
+
+
+def check_range(ref: ThreadRef, after: int, before: int | None, limit: int | None) -> None:
+    """Refuse a range of messages that can be none."""
+    check_ref(ref)
+    check_whole_number("after", after, 0, _INT64)
+    if before is not None:
+        check_whole_number("before", before, 0, _INT64)
+    check_paging(limit)
+
+
+def check_listing(tenant: str, owner: str | None, limit: int | None, offset: int) -> None:
+    """Refuse to list for what can be no tenant or owner, or no page."""
+    check_name("tenant", tenant)
+    _check_optional_names(owner=owner)
+    check_paging(limit, offset)
+
+
 def check_paging(limit: int | None, offset: int = 0) -> None:
     """Refuse a limit or an offset below 0, or beyond 64 bits."""
-    greatest = 2**63 - 1
     if limit is not None:
-        check_whole_number("limit", limit, 0, greatest)
-    check_whole_number("offset", offset, 0, greatest)
+        check_whole_number("limit", limit, 0, _INT64)
+    check_whole_number("offset", offset, 0, _INT64)
+
+
+def possible_ids(ids: Sequence[object]) -> list[str]:
+    """Those of the ids that can be kept at all; a single text, which is a sequence too, is refused."""
+    if isinstance(ids, str):
+        raise InvalidType("ids", "is one text", "Give a list of ids.")
+    return [id for id in ids if isinstance(id, str) and is_clean(id)]
 
 
 def storable_thread(thread: Thread) -> Thread:
@@ -107,6 +144,37 @@ def storable_event(event: ThreadEvent) -> ThreadEvent:
         raise InvalidInput("message", f"has {size} bytes with its state", remedy)
     check_whole_number("tokens", event.tokens, 0, MAX_TOKENS)
     return ThreadEvent(_read_back(data), state, event.tokens, clean(event.counter))
+
+
+def storable_replacement(
+    events: Sequence[ThreadEvent], expected: Sequence[ThreadEvent]
+) -> tuple[list[ThreadEvent], list[ThreadEvent]]:
+    """Events that are to take the place of kept ones, and what is expected there.
+
+    Raises:
+        InvalidInput: one has no index, or two have the same.
+    """
+    new, old = ([storable_event(each) for each in given] for given in (events, expected))
+    for given in (new, old):
+        for event in given:
+            check_whole_number("index", event.message.index, 1, MAX_INDEX)
+        if len({event.message.index for event in given}) < len(given):
+            raise InvalidInput("events", "has two of the same index", "Give each once.")
+    return new, old
+
+
+def storable_fold(summary: Summary, expected_folded_through: int) -> Summary:
+    """A summary that may become the current one of a thread that is folded through this index."""
+    checked = storable_summary(summary)
+    if checked.to_index < check_whole_number("expected_folded_through", expected_folded_through, 0, MAX_INDEX):
+        problem = f"is {checked.to_index}, and the thread is folded through {expected_folded_through} already"
+        raise InvalidInput("to_index", problem, "A new summary covers at least what the former one did.")
+    return checked
+
+
+def is_same_event(one: ThreadEvent, other: ThreadEvent) -> bool:
+    """Whether nothing tells them apart in storage: 1, 1.0 and True do, the order of keys does not."""
+    return _whole(one) == _whole(other)
 
 
 def storable_summary(summary: Summary) -> Summary:
@@ -191,6 +259,10 @@ def _read_back(data: dict[str, Any]) -> Message:
         return message_from_json(data)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InvalidType("message", "has a field of the wrong type", "See lamina.domain.message.") from None
+
+
+def _whole(event: ThreadEvent) -> str:
+    return canonical_json([message_to_json(event.message), event.state, event.tokens, event.counter])
 
 
 def _text(field: str, value: object) -> str:

@@ -17,10 +17,13 @@ class StateStore(ABC):
     """Relational state, the same on every backend. What a method returns from is durable.
 
     Every method is atomic, and safe beside any other, from other tasks, threads and processes too.
-    Order is by index, never by the clock. What is returned is the caller's own. A tenant is part of
-    every key and compared for equality.
+    Order is by index, never by the clock; texts are ordered by code point. What is returned is the
+    caller's own. A tenant is part of every key and compared for equality, as every id is. Texts are
+    kept clean (`lamina.domain.text.clean`), and returned so.
 
     Raises:
+        InvalidInput: an argument cannot be taken (see `lamina.domain.storable`); nothing was written.
+        InvalidType: likewise, for its type.
         AdapterUnavailable: it cannot be reached now; trying again may help.
         StoreDamaged: its data cannot be read as ours.
         AdapterError: anything else that went wrong in it.
@@ -49,7 +52,10 @@ class StateStore(ABC):
 
     @abstractmethod
     async def create_thread(self, thread: Thread) -> Thread:
-        """The thread of this name as it is kept: the given one if there was none, else the one that was there."""
+        """The thread of this name as it is kept: the given one if there was none, else the one that was there.
+
+        A new one begins empty, unfolded and with revision 1, whatever the given one says.
+        """
 
     @abstractmethod
     async def get_thread(self, ref: ThreadRef) -> Thread | None:
@@ -90,8 +96,9 @@ class StateStore(ABC):
     async def append(self, ref: ThreadRef, events: Sequence[ThreadEvent], *, now: datetime) -> list[ThreadEvent]:
         """Add messages at the end, all or none, and return them with their indexes, in order.
 
-        A message whose id the thread has already is not added a second time; the kept one is returned in its
-        place. A message without `parent` gets the one before it.
+        Every message needs an id. One whose id the thread has already is not added a second time; the kept one
+        is returned in its place. A message without `parent` gets the id of the one before it, one without
+        `timestamp` gets `now`; its `index` is given here, whatever it was. If none was added, nothing changes.
 
         Raises:
             ThreadNotFound: there is no such thread.
@@ -127,7 +134,8 @@ class StateStore(ABC):
     ) -> bool:
         """Put these in the place of the kept ones of the same index and id, all or none.
 
-        `expected` are the events as they were read. False, with nothing changed, if one is no longer so.
+        `expected` are the events as they were read. False, with nothing changed, if one of them is no longer
+        so, or one of `events` has no counterpart to replace.
         """
 
     @abstractmethod
@@ -141,11 +149,23 @@ class StateStore(ABC):
     # Summaries.
 
     @abstractmethod
-    async def fold(self, ref: ThreadRef, summary: Summary, *, expected_folded_through: int, now: datetime) -> bool:
+    async def fold(
+        self,
+        ref: ThreadRef,
+        summary: Summary,
+        *,
+        expected_folded_through: int,
+        now: datetime,
+        expected_created_at: datetime | None = None,
+    ) -> bool:
         """Make this the current summary, and the messages up to its `to_index` no longer live, in one step.
 
         The messages stay, and so does the former summary. False, with nothing changed, if the thread is not
-        folded through exactly the expected index, or there is none.
+        folded through exactly the expected index, or there is none, or it was made at another instant than
+        the expected one: a thread of this name that was deleted meanwhile and begun anew.
+
+        Raises:
+            InvalidInput: the summary ends before the expected index, or after the newest message.
         """
 
     @abstractmethod
@@ -154,7 +174,11 @@ class StateStore(ABC):
 
     @abstractmethod
     async def unfold(self, ref: ThreadRef, *, expected_folded_through: int, now: datetime) -> bool:
-        """Undo the last fold: drop the current summary, and go back to the one before. False as for `fold`."""
+        """Undo the last fold: drop the current summary, and go back to the one before.
+
+        False, with nothing changed, if the thread is not folded through exactly the expected index, or nothing is
+        folded.
+        """
 
     # Heads of documents.
 
@@ -167,7 +191,7 @@ class StateStore(ABC):
 
     @abstractmethod
     async def get_documents(self, tenant: str, ids: Sequence[str]) -> list[Document]:
-        """The heads of these ids that there are."""
+        """The heads of these ids that there are, by id."""
 
     @abstractmethod
     async def find_documents(

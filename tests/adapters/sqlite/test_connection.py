@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from lamina.adapters.sqlite import SqliteAdapter
-from lamina.adapters.sqlite.connection import APPLICATION_ID
+from lamina.databases.sqlite.connection import APPLICATION_ID
 from lamina.errors import AdapterError, AdapterUnavailable, ConfigError, StoreDamaged
 from lamina.testing.memory_contract.material import MINE, NOW, by_text, ids, listed, memory, put
 
@@ -155,7 +155,7 @@ async def test_a_folder_is_refused(tmp_path: Path) -> None:
 
 
 async def test_damage_that_is_found_while_reading_is_said_and_is_no_empty_answer(file: Path, monkeypatch) -> None:
-    monkeypatch.setattr("lamina.adapters.sqlite.connection.SMALL_FILE", 0)  # as for a file too large to check whole
+    monkeypatch.setattr("lamina.databases.sqlite.connection.SMALL_FILE", 0)  # as for a file too large to check whole
     await filled(file, 400)
     data = bytearray(file.read_bytes())
     for page in range(40, len(data) // 4096):  # behind the pages that opening needs
@@ -171,7 +171,7 @@ async def test_damage_that_is_found_while_reading_is_said_and_is_no_empty_answer
 
 @pytest.mark.parametrize("size", [0, 8 * 1024 * 1024])
 async def test_a_schema_with_a_name_that_is_no_text_is_refused(file: Path, monkeypatch, size: int) -> None:
-    monkeypatch.setattr("lamina.adapters.sqlite.connection.SMALL_FILE", size)
+    monkeypatch.setattr("lamina.databases.sqlite.connection.SMALL_FILE", size)
     await filled(file, 3)
     data = file.read_bytes()
     data = data.replace(b"lamina_memories_by_seq", b"lamina_memories_\xff\xfe_seq")
@@ -283,7 +283,7 @@ def test_a_write_that_the_system_refuses_is_said_and_leaves_no_trace(file: Path)
         [sys.executable, "-c", code, str(file)], capture_output=True, text=True, check=False, timeout=60
     )
     refusal, *rest = result.stdout.splitlines() or [result.stderr]
-    assert refusal.startswith("refused: The sqlite adapter failed")
+    assert refusal.startswith("refused: The sqlite backend failed")
     assert rest == ["['before']", "['before', 'after'] []"], result.stderr
 
 

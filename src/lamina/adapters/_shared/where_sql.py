@@ -15,8 +15,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from lamina.adapters._shared.instants import to_micros
 from lamina.domain.filters import And, Compare, Expiry, Filter, MemoryFilter, Not, Operator, Or
+from lamina.domain.instants import to_micros
 from lamina.domain.memory import SHARED_LAYERS, Layer
 from lamina.domain.scope import Scope
 

@@ -5,24 +5,19 @@ from __future__ import annotations
 import builtins
 import sqlite3
 import threading
-import time
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from os import PathLike
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from lamina.adapters.sqlite import checking, reading, words
-from lamina.adapters.sqlite.connection import Location, connect, create_private, inspect, locate
-from lamina.adapters.sqlite.failures import ADAPTER, translated
-from lamina.adapters.sqlite.migrations import MIGRATIONS, Migration, check_version, migrate, refuse_newer
-from lamina.adapters.sqlite.opened_file import OpenedFile
+from lamina.adapters.sqlite.migrations import MIGRATIONS, CollectionTables, Migration
 from lamina.adapters.sqlite.partitions import expected_dimensions, resolve
 from lamina.adapters.sqlite.rows import pack
 from lamina.adapters.sqlite.tables import Collection, Tables
-from lamina.adapters.sqlite.workers import Workers
 from lamina.adapters.sqlite.writing import Writing
+from lamina.databases.sqlite.database import BUSY_TIMEOUT, READERS, Handle, SqliteDatabase, database_of
+from lamina.databases.sqlite.failures import BACKEND
 from lamina.domain.filters import MemoryFilter
 from lamina.domain.lexical import query_terms
 from lamina.domain.memory import UNSET, Layer, MemoryEntry, Unset, Vector
@@ -30,11 +25,8 @@ from lamina.domain.scope import Scope
 from lamina.domain.validation import check_vector
 from lamina.errors import (
     AdapterError,
-    AdapterUnavailable,
-    ConfigError,
     Conflict,
     EmbeddingDimensionError,
-    LaminaError,
     StoreDamaged,
 )
 from lamina.ports.memory_adapter import (
@@ -52,9 +44,6 @@ __all__ = ["SqliteAdapter"]
 
 T = TypeVar("T")
 
-MAX_READERS: Final = 64
-MAX_TIMEOUT: Final = 86400
-
 
 class SqliteAdapter(MemoryAdapter):
     """Memories in one SQLite file, on the standard library alone.
@@ -62,6 +51,8 @@ class SqliteAdapter(MemoryAdapter):
     Args:
         path: The file, made with its folders if there is none; a relative one is taken from where
             the process is now. `:memory:` keeps all in this process's memory, until `close`.
+        database: In place of `path` and what follows `table`: a database that others use too. It stays
+            open as long as one of its users does.
         table: Prefix of the collection's tables; one file holds several collections.
         busy_timeout: How long, in seconds, a call waits for another process that is writing.
         readers: How many threads read beside the one that writes; with 0 that one does both.
@@ -71,7 +62,7 @@ class SqliteAdapter(MemoryAdapter):
     process that was forked off must call `initialize` itself.
     """
 
-    name = ADAPTER
+    name = BACKEND
     capabilities: ClassVar[frozenset[Capability]] = frozenset(
         {
             Capability.VECTOR,
@@ -87,45 +78,33 @@ class SqliteAdapter(MemoryAdapter):
 
     def __init__(
         self,
-        path: str | PathLike[str],
+        path: str | PathLike[str] | None = None,
         *,
+        database: SqliteDatabase | None = None,
         table: str = "lamina_memories",
-        busy_timeout: float = 30.0,
-        readers: int = 2,
+        busy_timeout: float = BUSY_TIMEOUT,
+        readers: int = READERS,
         backup: bool = True,
     ) -> None:
-        _check_number("busy_timeout", busy_timeout, MAX_TIMEOUT)
-        _check_number("readers", readers, MAX_READERS)
-        self._location = locate(path, float(busy_timeout))
-        in_memory = self._location.path is None
+        self._database = database_of(path, database, busy_timeout=busy_timeout, readers=readers, backup=backup)
         self._tables = Tables(table)
-        self._readers = 0 if in_memory else int(readers)
-        self._backup = backup
-        self._workers: Workers | None = None
+        self._handle: Handle | None = None
         self._changing = threading.Lock()
-        if in_memory:  # this one forgets; the class's own declaration stays as it is
+        if self._database.is_in_memory:  # this one forgets; the class's own declaration stays as it is
             vars(self)["capabilities"] = type(self).capabilities - {Capability.PERSISTENCE}
 
     async def initialize(self) -> None:
         with self._changing:
-            if self._workers is None or not self._workers.are_of_this_process:
-                file = OpenedFile(self._location)
-                opened = partial(_open, self._location, self._tables, self._migrations, file=file, backup=self._backup)
-                self._workers = Workers(opened, file.check, place=str(self._location), readers=self._readers)
-                self._ending = weakref.finalize(self, self._workers.abandon)
-            workers = self._workers
-        try:
-            await workers.alone(lambda _: None)  # the thread opens the file before its first job
-        except LaminaError:
-            await self.close()
-            raise
+            if self._handle is None or not self._handle.is_open:
+                self._handle = self._database.join(CollectionTables(self._tables, self._migrations))
+            handle = self._handle
+        await handle.prepare()
 
     async def close(self) -> None:
         with self._changing:
-            workers, self._workers = self._workers, None
-        if workers is not None and workers.are_of_this_process:
-            self._ending.detach()
-            await workers.stop()
+            handle, self._handle = self._handle, None
+        if handle is not None:
+            await handle.leave()
 
     async def store(self, scope: Scope, entry: MemoryEntry) -> None:
         await self._write(lambda writing: writing.store(scope, entry))
@@ -274,24 +253,22 @@ class SqliteAdapter(MemoryAdapter):
             AdapterUnavailable: another process reads on, so that the log could not be emptied; try again.
         """
         await self._change(lambda collection: collection.execute("INSERT INTO {text} ({text}) VALUES ('optimize')"))
-        await self._opened().alone(partial(_empty_log, self._location))
+        await self._opened().empty_log()
 
-    def _opened(self) -> Workers:
-        workers = self._workers
-        if workers is None or not workers.are_of_this_process:
-            raise AdapterError(self.name, f"{self._location} is not open", "Call `await adapter.initialize()` first.")
-        return workers
+    def _opened(self) -> Handle:
+        handle = self._handle
+        if handle is None or not handle.is_open:
+            raise AdapterError(self.name, f"{self._database} is not open", "Call `await adapter.initialize()` first.")
+        return handle
 
     async def _read(self, work: Callable[[Collection], T]) -> T:
-        return await self._opened().read(lambda connection: work(Collection(connection, self._tables)))
+        return await self._opened().read(self._on_collection(work))
 
     async def _change(self, work: Callable[[Collection], T]) -> T:
-        def checked(connection: sqlite3.Connection) -> T:
-            collection = Collection(connection, self._tables)
-            check_version(collection, len(self._migrations))
-            return work(collection)
+        return await self._opened().write(self._on_collection(work))
 
-        return await self._opened().write(checked)
+    def _on_collection(self, work: Callable[[Collection], T]) -> Callable[[sqlite3.Connection], T]:
+        return lambda connection: work(Collection(connection, self._tables))
 
     async def _write(self, change: Callable[[Writing], T]) -> T:
         def work(collection: Collection) -> T:
@@ -301,11 +278,6 @@ class SqliteAdapter(MemoryAdapter):
             return outcome
 
         return await self._change(work)
-
-
-def _check_number(setting: str, value: object, greatest: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= greatest:
-        raise ConfigError(setting, f"must be a number, not {value!r}", f"Give one from 0 to {greatest}.")
 
 
 def _hits(collection: Collection, ranked: Sequence[tuple[int, float]], options: SearchOptions) -> list[SearchHit]:
@@ -319,42 +291,3 @@ def _was_updated(writing: Writing, scope: Scope, update: Update) -> bool:
         return writing.update(scope, update.id, update.changes, update.expected_revision)
     except Conflict:
         return False
-
-
-def _open(
-    location: Location,
-    tables: Tables,
-    migrations: tuple[Migration, ...],
-    writes: bool,
-    *,
-    file: OpenedFile,
-    backup: bool,
-) -> sqlite3.Connection:
-    """What a thread does before its first job; the writing one's comes first."""
-    if writes:
-        if location.path is not None:
-            create_private(location.path)
-        file.note()
-        inspect(location, lambda connection: refuse_newer(Collection(connection, tables), len(migrations)))
-    connection = connect(location, writes=writes)
-    try:
-        file.check()
-        if writes:
-            with translated(str(location)):
-                migrate(location, Collection(connection, tables), migrations, backup=backup)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _empty_log(location: Location, connection: sqlite3.Connection) -> None:
-    deadline = time.monotonic() + location.busy_timeout
-    while True:
-        (is_busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        if not is_busy:
-            return
-        if time.monotonic() >= deadline:
-            remedy = "Try again when no other process reads for a moment."
-            raise AdapterUnavailable(ADAPTER, f"the log of {location} is still read by another process", remedy)
-        time.sleep(0.01)

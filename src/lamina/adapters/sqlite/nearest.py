@@ -13,14 +13,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lamina.adapters._shared.instants import to_micros
 from lamina.adapters._shared.where_sql import Sql, conjunction, is_plain, json_list
 from lamina.adapters.sqlite.codes import as_rows, cosines, decode, unit
-from lamina.adapters.sqlite.failures import damaged
 from lamina.adapters.sqlite.partitions import LAST, Reach
 from lamina.adapters.sqlite.reading import condition_of
 from lamina.adapters.sqlite.tables import Collection
 from lamina.adapters.sqlite.vectors import read_vectors
+from lamina.databases.sqlite.failures import damaged
+from lamina.domain.instants import to_micros
 from lamina.ports.memory_adapter import SearchOptions
 
 __all__ = ["nearest"]

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from lamina.adapters._shared.instants import from_micros, to_micros
-from lamina.adapters.sqlite.failures import ADAPTER, RESTORE
+from lamina.databases.sqlite.failures import BACKEND, RESTORE
+from lamina.domain.instants import from_micros, to_micros
 from lamina.domain.memory import Layer, MemoryEntry, Trust, Vector
 from lamina.errors import StoreDamaged
 
@@ -50,7 +50,7 @@ def entry_of(row: Sequence[Any], embedding: bytes | None = None) -> MemoryEntry:
         return _entry(row, embedding)
     except (ValueError, TypeError, OverflowError, RecursionError):
         raise StoreDamaged(
-            ADAPTER, f"the row of the memory {row[2]!r} cannot be read", RESTORE
+            BACKEND, f"the row of the memory {row[2]!r} cannot be read", RESTORE
         ) from None  # which would repeat it
 
 
@@ -83,7 +83,7 @@ def version_of(text: str) -> MemoryEntry:
         fields = json.loads(text)
         return _entry([fields[name] for name in (*_READ, *_PLACE)], None)
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
-        raise StoreDamaged(ADAPTER, "a former version in the history cannot be read", RESTORE) from None
+        raise StoreDamaged(BACKEND, "a former version in the history cannot be read", RESTORE) from None
 
 
 def pack(vector: Vector) -> bytes:

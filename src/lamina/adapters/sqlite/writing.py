@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from lamina.adapters._shared.instants import to_micros
 from lamina.adapters._shared.where_sql import scope_sql
 from lamina.adapters.sqlite.partitions import expected_dimensions, partition_of
 from lamina.adapters.sqlite.reading import can_be_id, find_by_id, find_twin, meta_value, with_vector
@@ -21,6 +20,7 @@ from lamina.adapters.sqlite.rows import STORED, pack, values_of, written
 from lamina.adapters.sqlite.tables import Collection
 from lamina.adapters.sqlite.vectors import VectorWriter
 from lamina.domain.filters import MemoryFilter
+from lamina.domain.instants import to_micros
 from lamina.domain.lexical import index_terms
 from lamina.domain.memory import MemoryEntry
 from lamina.domain.scope import Scope

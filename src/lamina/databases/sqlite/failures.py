@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 from lamina.errors import AdapterError, AdapterUnavailable, LaminaError, StoreDamaged
 
-__all__ = ["ADAPTER", "RESTORE", "damaged", "translated"]
+__all__ = ["BACKEND", "RESTORE", "damaged", "translated"]
 
-ADAPTER = "sqlite"
+BACKEND = "sqlite"
 RESTORE = "Restore the file from a backup, or give another path."
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
@@ -39,16 +39,16 @@ def translated(place: str) -> Iterator[None]:
         raise _translate(error, place) from error
     except OSError as error:
         remedy = "Check that the path exists, is a file and may be written by this user."
-        raise AdapterError(ADAPTER, f"{place} cannot be opened: {error.strerror or error}", remedy) from error
+        raise AdapterError(BACKEND, f"{place} cannot be opened: {error.strerror or error}", remedy) from error
 
 
 def damaged(what: str) -> StoreDamaged:
     """The error for rows that contradict each other."""
-    return StoreDamaged(ADAPTER, what, RESTORE)
+    return StoreDamaged(BACKEND, what, RESTORE)
 
 
 def _unreadable(place: str) -> StoreDamaged:
-    return StoreDamaged(ADAPTER, f"{place} holds text that is no UTF-8", RESTORE)
+    return StoreDamaged(BACKEND, f"{place} holds text that is no UTF-8", RESTORE)
 
 
 def _translate(error: sqlite3.Error, place: str) -> AdapterError:
@@ -56,16 +56,16 @@ def _translate(error: sqlite3.Error, place: str) -> AdapterError:
     primary = None if code is None else code & 0xFF  # the rest of the bits name the kind of the kind
     if primary in _BUSY:
         remedy = "Try again, or raise busy_timeout."
-        return AdapterUnavailable(ADAPTER, f"{place} is locked by another process", remedy)
+        return AdapterUnavailable(BACKEND, f"{place} is locked by another process", remedy)
     if primary in _DAMAGED or (primary is None and "file is not a database" in str(error)):
-        return StoreDamaged(ADAPTER, f"{place} cannot be read: {error}", RESTORE)
+        return StoreDamaged(BACKEND, f"{place} cannot be read: {error}", RESTORE)
     if primary == sqlite3.SQLITE_FULL:
         remedy = "Nothing of this call was written. Free some space and try again."
-        return AdapterUnavailable(ADAPTER, f"there is no space left to write {place}", remedy)
+        return AdapterUnavailable(BACKEND, f"there is no space left to write {place}", remedy)
     if primary == sqlite3.SQLITE_IOERR:
         remedy = "Nothing of this call was written. Check the disk, its free space and any size limit, and try again."
-        return AdapterUnavailable(ADAPTER, f"{place} could not be read or written: {error}", remedy)
+        return AdapterUnavailable(BACKEND, f"{place} could not be read or written: {error}", remedy)
     if primary in _REFUSED:
         remedy = "Check that the file and its folder may be written by this user."
-        return AdapterError(ADAPTER, f"{place} may not be opened or written: {error}", remedy)
-    return AdapterError(ADAPTER, f"{place}: {error}", "If it happens again, run `lamina doctor`.")
+        return AdapterError(BACKEND, f"{place} may not be opened or written: {error}", remedy)
+    return AdapterError(BACKEND, f"{place}: {error}", "If it happens again, run `lamina doctor`.")

@@ -19,7 +19,7 @@ from enum import Enum, auto
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeAlias, TypeVar
 
-from lamina.adapters.sqlite.failures import translated
+from lamina.databases.sqlite.failures import translated
 
 __all__ = ["Work", "Workers"]
 
@@ -167,7 +167,7 @@ class _Worker:
 
         What is taken from the queue and not done yet stays in `ahead`. All that is known of a job is
         gone on return: a thread that waits must not keep alive what the job's work refers to, the
-        adapter among it, or one that is dropped unclosed would never be collected.
+        store among it, or one that is dropped unclosed would never be collected.
         """
         job = ahead.pop() if ahead else self._queue.get()
         if job is None or job.kind is _Kind.STOP:

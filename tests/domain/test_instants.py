@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.adapters._shared.instants import from_micros, to_micros
+from lamina.domain.instants import from_micros, to_micros
 from lamina.errors import InvalidInput
 
 

@@ -19,7 +19,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Final
 
-from lamina.adapters.sqlite.failures import ADAPTER, RESTORE, translated
+from lamina.databases.sqlite.failures import BACKEND, RESTORE, translated
 from lamina.domain.text import is_clean
 from lamina.errors import AdapterError, ConfigError, StoreDamaged
 
@@ -104,13 +104,13 @@ def inspect(location: Location, check: Callable[[sqlite3.Connection], None]) -> 
         return
     with translated(str(path)):
         if path.is_dir():
-            raise AdapterError(ADAPTER, f"{path} is a folder", "Give the path of a file.")
+            raise AdapterError(BACKEND, f"{path} is a folder", "Give the path of a file.")
         size = path.stat().st_size if path.exists() else 0
         if not os.access(path.parent, os.W_OK | os.X_OK) or (path.exists() and not os.access(path, os.R_OK | os.W_OK)):
             remedy = "SQLite needs to write the file and, beside it, its log. Change the permissions or the path."
-            raise AdapterError(ADAPTER, f"{path} or its folder may not be written by this user", remedy)
+            raise AdapterError(BACKEND, f"{path} or its folder may not be written by this user", remedy)
         if 0 < size < SMALLEST_DATABASE:  # SQLite would take it for an empty one and write over it
-            raise StoreDamaged(ADAPTER, f"{path} is no database", RESTORE)
+            raise StoreDamaged(BACKEND, f"{path} is no database", RESTORE)
         if size == 0 or not _is_ours(location, path):
             return
         with closing(_open(location, "mode=ro")) as connection:
@@ -118,7 +118,7 @@ def inspect(location: Location, check: Callable[[sqlite3.Connection], None]) -> 
             if size <= SMALL_FILE:
                 (finding,) = connection.execute("PRAGMA quick_check(1)").fetchone()
                 if finding != "ok":
-                    raise StoreDamaged(ADAPTER, f"{path} is damaged: {finding}", RESTORE)
+                    raise StoreDamaged(BACKEND, f"{path} is damaged: {finding}", RESTORE)
             check(connection)
 
 
@@ -126,7 +126,7 @@ def connect(location: Location, *, writes: bool) -> sqlite3.Connection:
     """A connection with our settings, to a file that passed `inspect`. One that does not write refuses to."""
     if sqlite3.sqlite_version_info < _OLDEST:
         problem = f"this Python brings SQLite {sqlite3.sqlite_version}"
-        raise AdapterError(ADAPTER, problem, f"Use one with SQLite {'.'.join(map(str, _OLDEST))} or newer.")
+        raise AdapterError(BACKEND, problem, f"Use one with SQLite {'.'.join(map(str, _OLDEST))} or newer.")
     with translated(str(location)):
         connection = _open(location, "mode=rw")
         try:
@@ -164,7 +164,7 @@ def _is_ours(location: Location, path: Path) -> bool:
         (objects,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if mark or objects or has_log:
         remedy = "Give a path of its own: Lamina shares no file with another program."
-        raise StoreDamaged(ADAPTER, f"{path} is another program's database", remedy)
+        raise StoreDamaged(BACKEND, f"{path} is another program's database", remedy)
     return False
 
 
@@ -176,7 +176,7 @@ def _claim(connection: sqlite3.Connection, location: Location) -> None:
     try:
         (objects,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if _mark(connection) != APPLICATION_ID and objects:
-            raise StoreDamaged(ADAPTER, f"{location} is another program's database", "Give a path of its own.")
+            raise StoreDamaged(BACKEND, f"{location} is another program's database", "Give a path of its own.")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute("COMMIT")
     finally:
@@ -202,5 +202,5 @@ def _switch_to_wal(connection: sqlite3.Connection, location: Location) -> None:
             continue
         if mode != "wal":
             remedy = "Put the file on a local disk: network file systems cannot carry it."
-            raise AdapterError(ADAPTER, f"{location} cannot have a write-ahead log here", remedy)
+            raise AdapterError(BACKEND, f"{location} cannot have a write-ahead log here", remedy)
         return

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from lamina.adapters.sqlite.connection import Location
-from lamina.adapters.sqlite.failures import ADAPTER, translated
+from lamina.databases.sqlite.connection import Location
+from lamina.databases.sqlite.failures import BACKEND, translated
 from lamina.errors import AdapterError
 
 __all__ = ["OpenedFile"]
 
-_GONE = "Put the file back, or close the adapter and open it again to begin a new file."
+_GONE = "Put the file back, or close it and open it again to begin a new file."
 _REPLACED = (
-    "Put the file back; or close the adapter, remove the -wal and -shm files beside it, which belong to the former "
+    "Put the file back; or close it, remove the -wal and -shm files beside it, which belong to the former "
     "file, and open it again."
 )
 
@@ -41,7 +41,7 @@ class OpenedFile:
             return
         fate, remedy = ("deleted or moved", _GONE) if identity is None else ("replaced by another file", _REPLACED)
         problem = f"{self._location} was {fate} while it was open, so nothing of this call was written"
-        raise AdapterError(ADAPTER, problem, remedy)
+        raise AdapterError(BACKEND, problem, remedy)
 
     def _look(self) -> tuple[int, int] | None:
         if self._location.path is None:

@@ -1,0 +1,205 @@
+"""Messages of threads, inside the transaction of one job."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from lamina.domain.instants import to_micros
+from lamina.domain.storable import MAX_INDEX, is_same_event
+from lamina.domain.thread import ThreadEvent, ThreadRef, ThreadStatus
+from lamina.errors import InvalidInput, ThreadArchivedError, ThreadNotFound
+from lamina.state.sqlite.rows import EVENT, event_of, key_of, values_of_event
+from lamina.state.sqlite.threads import find_thread
+
+__all__ = [
+    "append",
+    "count_live",
+    "delete_events",
+    "events",
+    "find_events",
+    "live_size",
+    "replace_events",
+    "system_events",
+]
+
+_BY_ID: Final = f"SELECT {EVENT} FROM lamina_messages WHERE thread = ? AND id = ?"  # noqa: S608
+_BETWEEN: Final = f"SELECT {EVENT} FROM lamina_messages WHERE key > ? AND key < ? ORDER BY key"  # noqa: S608
+
+
+def append(
+    connection: sqlite3.Connection, ref: ThreadRef, given: Sequence[ThreadEvent], now: datetime
+) -> list[ThreadEvent]:
+    """As `StateStore.append`, with events that passed `storable_event`."""
+    found = find_thread(connection, ref)
+    if found is None:
+        raise ThreadNotFound(ref.id)
+    thread, head = found
+    if head.status is ThreadStatus.ARCHIVED:
+        raise ThreadArchivedError(ref.id)
+    last = head.last_index
+    parent = _newest_id(connection, thread)
+    kept: list[ThreadEvent] = []
+    added: list[ThreadEvent] = []
+    for event in given:
+        row = connection.execute(_BY_ID, (thread, event.message.id)).fetchone()
+        if row is not None:
+            kept.append(event_of(row))
+            continue
+        last += 1
+        stored = _placed(event, last, parent, now)
+        query = (
+            "INSERT INTO lamina_messages (key, thread, id, role, tokens, counter, state, message) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+        )
+        connection.execute(query, (key_of(thread, last), thread, *values_of_event(stored)))
+        parent = stored.message.id
+        kept.append(stored)
+        added.append(stored)
+    if added:
+        query = (
+            "UPDATE lamina_threads SET last_index = ?, updated_at = ?, live_count = live_count + ?, "
+            "live_tokens = live_tokens + ? WHERE key = ?"
+        )
+        connection.execute(query, (last, to_micros(now), len(added), sum(each.tokens for each in added), thread))
+    return kept
+
+
+def events(
+    connection: sqlite3.Connection,
+    ref: ThreadRef,
+    *,
+    after: int,
+    before: int | None,
+    limit: int | None,
+    newest: bool,
+) -> list[ThreadEvent]:
+    """As `StateStore.events`."""
+    found = find_thread(connection, ref)
+    if found is None:
+        return []
+    thread, _ = found
+    end = MAX_INDEX + 1 if before is None else min(before, MAX_INDEX + 1)
+    query = f"{_BETWEEN} {'DESC' if newest else 'ASC'} LIMIT ?"
+    start = min(after, MAX_INDEX)
+    row = (key_of(thread, start), key_of(thread, end), -1 if limit is None else limit)
+    rows = connection.execute(query, row).fetchall()
+    return [event_of(row) for row in (reversed(rows) if newest else rows)]
+
+
+def find_events(connection: sqlite3.Connection, ref: ThreadRef, ids: Sequence[str]) -> list[ThreadEvent]:
+    """As `StateStore.find_events`."""
+    found = find_thread(connection, ref)
+    if found is None:
+        return []
+    query = (
+        f"SELECT {EVENT} FROM lamina_messages WHERE thread = ? AND id IN (SELECT value FROM json_each(?)) "  # noqa: S608
+        "ORDER BY key"
+    )
+    return [event_of(row) for row in connection.execute(query, (found[0], json.dumps(list(ids))))]
+
+
+def system_events(connection: sqlite3.Connection, ref: ThreadRef, before: int) -> list[ThreadEvent]:
+    """As `StateStore.system_events`."""
+    found = find_thread(connection, ref)
+    if found is None:
+        return []
+    query = f"SELECT {EVENT} FROM lamina_messages WHERE thread = ? AND key < ? AND role = 'system' ORDER BY key"  # noqa: S608
+    return [
+        event_of(row) for row in connection.execute(query, (found[0], key_of(found[0], min(before, MAX_INDEX + 1))))
+    ]
+
+
+def replace_events(
+    connection: sqlite3.Connection, ref: ThreadRef, new: Sequence[ThreadEvent], expected: Sequence[ThreadEvent]
+) -> bool:
+    """As `StateStore.replace_events`, with events that passed `storable_event`."""
+    found = find_thread(connection, ref)
+    if found is None:
+        return False
+    thread, head = found
+    old = {each.message.index: _at(connection, thread, each.message.index) for each in (*expected, *new)}
+    for event in expected:
+        kept = old[event.message.index]
+        if kept is None or not is_same_event(kept, event):
+            return False
+    for event in new:  # before the first is changed
+        kept = old[event.message.index]
+        if kept is None or kept.message.id != event.message.id:
+            return False
+    grown = 0
+    for event in new:
+        query = (
+            "UPDATE lamina_messages SET role = ?2, tokens = ?3, counter = ?4, state = ?5, message = ?6 "
+            "WHERE key = ?7 AND id = ?1"
+        )
+        index = event.message.index
+        connection.execute(query, (*values_of_event(event), key_of(thread, index)))
+        kept = old[index]
+        if kept is not None and index > head.folded_through:
+            grown += event.tokens - kept.tokens
+    _add_live(connection, thread, 0, grown)
+    return True
+
+
+def delete_events(connection: sqlite3.Connection, ref: ThreadRef, ids: Sequence[str]) -> int:
+    """As `StateStore.delete_events`."""
+    found = find_thread(connection, ref)
+    if found is None:
+        return 0
+    thread, head = found
+    query = (
+        "DELETE FROM lamina_messages WHERE thread = ? AND id IN (SELECT value FROM json_each(?)) RETURNING key, tokens"
+    )
+    gone = connection.execute(query, (thread, json.dumps(list(ids)))).fetchall()
+    live = [tokens for key, tokens in gone if key > key_of(thread, head.folded_through)]
+    _add_live(connection, thread, -len(live), -sum(live))
+    return len(gone)
+
+
+def live_size(connection: sqlite3.Connection, ref: ThreadRef) -> tuple[int, int]:
+    """As `StateStore.live_size`: kept in the head, so that a long thread costs no more than a short one."""
+    query = "SELECT live_count, live_tokens FROM lamina_threads WHERE tenant = ? AND kind = ? AND id = ?"
+    row = connection.execute(query, (ref.tenant, ref.kind.value, ref.id)).fetchone()
+    return (0, 0) if row is None else (row[0], row[1])
+
+
+def count_live(connection: sqlite3.Connection, thread: int, *, after: int, through: int) -> tuple[int, int]:
+    """How many messages there are with `after < index <= through`, and the sum of their tokens."""
+    query = "SELECT count(*), ifnull(sum(tokens), 0) FROM lamina_messages WHERE key > ? AND key <= ?"
+    count, tokens = connection.execute(query, (key_of(thread, after), key_of(thread, through))).fetchone()
+    return count, tokens
+
+
+def _add_live(connection: sqlite3.Connection, thread: int, count: int, tokens: int) -> None:
+    query = "UPDATE lamina_threads SET live_count = live_count + ?, live_tokens = live_tokens + ? WHERE key = ?"
+    connection.execute(query, (count, tokens, thread))
+
+
+def _at(connection: sqlite3.Connection, thread: int, index: int) -> ThreadEvent | None:
+    query = f"SELECT {EVENT} FROM lamina_messages WHERE key = ?"  # noqa: S608
+    row = connection.execute(query, (key_of(thread, index),)).fetchone()
+    return None if row is None else event_of(row)
+
+
+def _newest_id(connection: sqlite3.Connection, thread: int) -> str | None:
+    query = "SELECT id FROM lamina_messages WHERE key > ? AND key <= ? ORDER BY key DESC LIMIT 1"
+    row = connection.execute(query, (key_of(thread, 0), key_of(thread, MAX_INDEX))).fetchone()
+    return None if row is None else row[0]
+
+
+def _placed(event: ThreadEvent, index: int, parent: str | None, now: datetime) -> ThreadEvent:
+    """The event as it is kept at this index."""
+    if index > MAX_INDEX:
+        raise InvalidInput("events", f"would be more than {MAX_INDEX} in one thread", "Begin a new thread.")
+    message = event.message
+    return event.replace(
+        message=message.replace(
+            index=index,
+            timestamp=now if message.timestamp is None else message.timestamp,
+            parent=parent if message.parent is None else message.parent,
+        )
+    )

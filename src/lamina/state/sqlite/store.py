@@ -1,0 +1,275 @@
+"""The state store: each method of the port as one job for the threads that own the connections."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from datetime import datetime
+from os import PathLike
+from typing import Any, ClassVar, TypeVar
+
+from lamina.databases.sqlite.components import Step
+from lamina.databases.sqlite.database import BUSY_TIMEOUT, READERS, Handle, SqliteDatabase, database_of
+from lamina.databases.sqlite.failures import BACKEND
+from lamina.databases.sqlite.workers import Work
+from lamina.domain.document import Document
+from lamina.domain.storable import (
+    check_change,
+    check_listing,
+    check_paging,
+    check_range,
+    check_ref,
+    possible_ids,
+    storable_document,
+    storable_event,
+    storable_fold,
+    storable_json,
+    storable_replacement,
+    storable_thread,
+)
+from lamina.domain.text import check_name
+from lamina.domain.thread import Summary, Thread, ThreadEvent, ThreadKind, ThreadRef, ThreadStatus
+from lamina.errors import AdapterError
+from lamina.ports.state_store import StateStore
+from lamina.state.sqlite import documents, messages, summaries, threads
+from lamina.state.sqlite.checking import find_contradictions
+from lamina.state.sqlite.tables import STEPS, state_tables
+
+__all__ = ["SqliteStateStore"]
+
+T = TypeVar("T")
+
+
+class SqliteStateStore(StateStore):
+    """Conversations, their summaries and the heads of documents, in one SQLite file.
+
+    Args:
+        path: The file, made with its folders if there is none; a relative one is taken from where
+            the process is now. `:memory:` keeps all in this process's memory, until `close`.
+        database: In place of `path` and what follows: a database that others use too, such as
+            `SqliteAdapter`. It stays open as long as one of its users does.
+        busy_timeout: How long, in seconds, a call waits for another process that is writing.
+        readers: How many threads read beside the one that writes; with 0 that one does both.
+        backup: Whether the file is copied beside itself before a newer Lamina changes its layout.
+    """
+
+    name = BACKEND
+    _steps: ClassVar[tuple[Step, ...]] = STEPS
+
+    def __init__(
+        self,
+        path: str | PathLike[str] | None = None,
+        *,
+        database: SqliteDatabase | None = None,
+        busy_timeout: float = BUSY_TIMEOUT,
+        readers: int = READERS,
+        backup: bool = True,
+    ) -> None:
+        self._database = database_of(path, database, busy_timeout=busy_timeout, readers=readers, backup=backup)
+        self._handle: Handle | None = None
+        self._changing = threading.Lock()
+
+    async def initialize(self) -> None:
+        with self._changing:
+            if self._handle is None or not self._handle.is_open:
+                self._handle = self._database.join(state_tables(self._steps))
+            handle = self._handle
+        await handle.prepare()
+
+    async def close(self) -> None:
+        with self._changing:
+            handle, self._handle = self._handle, None
+        if handle is not None:
+            await handle.leave()
+
+    async def create_thread(self, thread: Thread) -> Thread:
+        checked = storable_thread(thread)
+        return await self._write(lambda connection: threads.create_thread(connection, checked))
+
+    async def get_thread(self, ref: ThreadRef) -> Thread | None:
+        check_ref(ref)
+        return await self._read(lambda connection: threads.get_thread(connection, ref))
+
+    async def list_threads(
+        self,
+        tenant: str,
+        kind: ThreadKind = ThreadKind.THREAD,
+        *,
+        owner: str | None = None,
+        status: ThreadStatus | None = None,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> list[Thread]:
+        check_listing(tenant, owner, limit, offset)
+        return await self._read(
+            lambda connection: threads.list_threads(
+                connection, tenant, kind, owner=owner, status=status, limit=limit, offset=offset
+            )
+        )
+
+    async def update_thread(
+        self,
+        ref: ThreadRef,
+        *,
+        now: datetime,
+        status: ThreadStatus | None = None,
+        metadata: dict[str, Any] | None = None,
+        expected_revision: int | None = None,
+    ) -> bool:
+        check_change(ref, now)
+        checked = None if metadata is None else storable_json("metadata", metadata)
+        return await self._write(
+            lambda connection: threads.change_thread(
+                connection, ref, now=now, status=status, metadata=checked, expected_revision=expected_revision
+            )
+        )
+
+    async def delete_thread(self, ref: ThreadRef) -> bool:
+        check_ref(ref)
+        return await self._write(lambda connection: threads.delete_thread(connection, ref))
+
+    async def append(self, ref: ThreadRef, events: Sequence[ThreadEvent], *, now: datetime) -> list[ThreadEvent]:
+        check_change(ref, now)
+        checked = [storable_event(event) for event in events]
+        return await self._write(lambda connection: messages.append(connection, ref, checked, now))
+
+    async def events(
+        self,
+        ref: ThreadRef,
+        *,
+        after: int = 0,
+        before: int | None = None,
+        limit: int | None = None,
+        newest: bool = False,
+    ) -> list[ThreadEvent]:
+        check_range(ref, after, before, limit)
+        return await self._read(
+            lambda connection: messages.events(connection, ref, after=after, before=before, limit=limit, newest=newest)
+        )
+
+    async def find_events(self, ref: ThreadRef, ids: Sequence[str]) -> list[ThreadEvent]:
+        check_ref(ref)
+        possible = possible_ids(ids)
+        return await self._read(lambda connection: messages.find_events(connection, ref, possible))
+
+    async def system_events(self, ref: ThreadRef, *, before: int) -> list[ThreadEvent]:
+        check_range(ref, 0, before, None)
+        return await self._read(lambda connection: messages.system_events(connection, ref, before))
+
+    async def replace_events(
+        self, ref: ThreadRef, events: Sequence[ThreadEvent], *, expected: Sequence[ThreadEvent]
+    ) -> bool:
+        check_ref(ref)
+        new, old = storable_replacement(events, expected)
+        return await self._write(lambda connection: messages.replace_events(connection, ref, new, old))
+
+    async def delete_events(self, ref: ThreadRef, ids: Sequence[str]) -> int:
+        check_ref(ref)
+        possible = possible_ids(ids)
+        return await self._write(lambda connection: messages.delete_events(connection, ref, possible))
+
+    async def live_size(self, ref: ThreadRef) -> tuple[int, int]:
+        check_ref(ref)
+        return await self._read(lambda connection: messages.live_size(connection, ref))
+
+    async def fold(
+        self,
+        ref: ThreadRef,
+        summary: Summary,
+        *,
+        expected_folded_through: int,
+        now: datetime,
+        expected_created_at: datetime | None = None,
+    ) -> bool:
+        check_change(ref, now)
+        checked = storable_fold(summary, expected_folded_through)
+        return await self._write(
+            lambda connection: summaries.fold(
+                connection,
+                ref,
+                checked,
+                expected_folded_through=expected_folded_through,
+                now=now,
+                expected_created_at=expected_created_at,
+            )
+        )
+
+    async def summaries(self, ref: ThreadRef, *, limit: int | None = None) -> list[Summary]:
+        check_ref(ref)
+        check_paging(limit)
+        return await self._read(lambda connection: summaries.summaries(connection, ref, limit))
+
+    async def unfold(self, ref: ThreadRef, *, expected_folded_through: int, now: datetime) -> bool:
+        check_change(ref, now)
+        return await self._write(
+            lambda connection: summaries.unfold(
+                connection, ref, expected_folded_through=expected_folded_through, now=now
+            )
+        )
+
+    async def save_document(self, document: Document, *, expected_generation: int | None) -> bool:
+        checked = storable_document(document)
+        return await self._write(lambda connection: documents.save_document(connection, checked, expected_generation))
+
+    async def get_documents(self, tenant: str, ids: Sequence[str]) -> list[Document]:
+        check_name("tenant", tenant)
+        possible = possible_ids(ids)
+        return await self._read(lambda connection: documents.get_documents(connection, tenant, possible))
+
+    async def find_documents(
+        self,
+        tenant: str,
+        *,
+        source: str | None = None,
+        owner: str | None = None,
+        include_shared: bool = True,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> list[Document]:
+        check_listing(tenant, owner, limit, offset)
+        if source is not None:
+            check_name("source", source)
+        return await self._read(
+            lambda connection: documents.find_documents(
+                connection,
+                tenant,
+                source=source,
+                owner=owner,
+                include_shared=include_shared,
+                limit=limit,
+                offset=offset,
+            )
+        )
+
+    async def delete_document(self, tenant: str, id: str, *, expected_generation: int | None = None) -> bool:
+        check_name("tenant", tenant)
+        check_name("id", id)
+        return await self._write(
+            lambda connection: documents.delete_document(connection, tenant, id, expected_generation)
+        )
+
+    async def check(self) -> list[str]:
+        """Look the state over; what is wrong, in plain words. Empty if it is sound. Reads everything."""
+        return await self._read(find_contradictions)
+
+    async def scrub(self) -> None:
+        """See to it that nothing that was deleted is left in the log beside the file.
+
+        In the file itself it is overwritten at once. Copies that were made of the file are not touched.
+
+        Raises:
+            AdapterUnavailable: another process reads on, so that the log could not be emptied; try again.
+        """
+        await self._opened().empty_log()
+
+    def _opened(self) -> Handle:
+        handle = self._handle
+        if handle is None or not handle.is_open:
+            raise AdapterError(self.name, f"{self._database} is not open", "Call `await store.initialize()` first.")
+        return handle
+
+    async def _read(self, work: Work[T]) -> T:
+        return await self._opened().read(work)
+
+    async def _write(self, work: Work[T]) -> T:
+        return await self._opened().write(work)

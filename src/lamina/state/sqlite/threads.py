@@ -1,0 +1,94 @@
+"""Heads of threads, inside the transaction of one job."""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import datetime
+from typing import Any
+
+from lamina.domain.instants import to_micros
+from lamina.domain.thread import Thread, ThreadKind, ThreadRef, ThreadStatus
+from lamina.state.sqlite.rows import THREAD, thread_of, values_of_thread, written
+
+__all__ = ["change_thread", "create_thread", "delete_thread", "find_thread", "get_thread", "list_threads"]
+
+
+def find_thread(connection: sqlite3.Connection, ref: ThreadRef) -> tuple[int, Thread] | None:
+    """The head and its key."""
+    query = f"SELECT {THREAD}, key FROM lamina_threads WHERE tenant = ? AND kind = ? AND id = ?"  # noqa: S608
+    row = connection.execute(query, (ref.tenant, ref.kind.value, ref.id)).fetchone()
+    return None if row is None else (row[-1], thread_of(row[:-1]))
+
+
+def get_thread(connection: sqlite3.Connection, ref: ThreadRef) -> Thread | None:
+    """As `StateStore.get_thread`."""
+    found = find_thread(connection, ref)
+    return None if found is None else found[1]
+
+
+def create_thread(connection: sqlite3.Connection, thread: Thread) -> Thread:
+    """As `StateStore.create_thread`, with a thread that passed `storable_thread`."""
+    found = find_thread(connection, thread.ref)
+    if found is not None:
+        return found[1]
+    query = (
+        "INSERT INTO lamina_threads (tenant, kind, id, owner, namespace, status, created_at, updated_at, metadata) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    )
+    connection.execute(query, values_of_thread(thread))
+    return thread
+
+
+def list_threads(
+    connection: sqlite3.Connection,
+    tenant: str,
+    kind: ThreadKind,
+    *,
+    owner: str | None,
+    status: ThreadStatus | None,
+    limit: int,
+    offset: int,
+) -> list[Thread]:
+    """As `StateStore.list_threads`."""
+    conditions: list[str] = ["tenant = ?", "kind = ?"]
+    parameters: list[Any] = [tenant, kind.value]
+    for column, value in (("owner", owner), ("status", status)):
+        if value is not None:
+            conditions.append(f"{column} = ?")
+            parameters.append(str(value))
+    query = (
+        f"SELECT {THREAD} FROM lamina_threads WHERE {' AND '.join(conditions)} "  # noqa: S608
+        "ORDER BY updated_at DESC, id LIMIT ? OFFSET ?"
+    )
+    return [thread_of(row) for row in connection.execute(query, (*parameters, limit, offset))]
+
+
+def change_thread(
+    connection: sqlite3.Connection,
+    ref: ThreadRef,
+    *,
+    now: datetime,
+    status: ThreadStatus | None,
+    metadata: dict[str, Any] | None,
+    expected_revision: int | None,
+) -> bool:
+    """As `StateStore.update_thread`."""
+    query = (
+        "UPDATE lamina_threads SET status = ifnull(?, status), metadata = ifnull(?, metadata), updated_at = ?, "
+        "revision = revision + 1 WHERE tenant = ? AND kind = ? AND id = ? AND revision = ifnull(?, revision)"
+    )
+    text = None if metadata is None else written(metadata)
+    row = (status, text, to_micros(now), ref.tenant, ref.kind.value, ref.id, expected_revision)
+    return connection.execute(query, row).rowcount > 0
+
+
+def delete_thread(connection: sqlite3.Connection, ref: ThreadRef) -> bool:
+    """As `StateStore.delete_thread`."""
+    found = find_thread(connection, ref)
+    if found is None:
+        return False
+    key, _ = found
+    connection.execute("DELETE FROM lamina_messages WHERE thread = ?", (key,))
+    connection.execute("DELETE FROM lamina_summaries WHERE thread = ?", (key,))
+    connection.execute("DELETE FROM lamina_threads WHERE key = ?", (key,))
+    return True
