@@ -7,7 +7,7 @@ Each step is one atomic change of the store, so that whatever fails or is cancel
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -37,7 +37,8 @@ _LONGEST_WAIT: Final = 32
 
 Compact: TypeAlias = Callable[[ThreadEvent], Awaitable[ThreadEvent]]
 Summarize: TypeAlias = Callable[[list[ThreadEvent]], Awaitable[StructuredSummary]]
-Keep: TypeAlias = Callable[[ThreadRef, StructuredSummary, Summary, int], Awaitable[bool]]
+Keep: TypeAlias = Callable[[Thread, StructuredSummary, Summary], Awaitable[bool]]
+Before: TypeAlias = Callable[[ThreadRef, list[ThreadEvent]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +46,15 @@ class TierSteps:
     """What the manager leaves to who uses it.
 
     `compact` returns the event with a reference, or as it was. `summarize` gets originals, before them an
-    event with the former summary if there is one. `keep` makes a summary the current one (`StateStore.fold`);
-    False if the thread has changed since.
+    event with the former summary if there is one. `keep` makes a summary the current one (`StateStore.fold`)
+    of the thread as it was read; False if that has changed since. `before` gets the originals first; if it
+    raises, nothing is summarised.
     """
 
     compact: Compact
     summarize: Summarize
     keep: Keep
+    before: Before | None = None
     filter: Callable[[ThreadEvent], bool] | None = None
 
 
@@ -132,19 +135,20 @@ class TierManager:
         before: list[ThreadEvent] = []
         after: list[ThreadEvent] = []
         failed = 0
+        callers = {call.id: call.name for each in events for call in each.message.tool_calls}
         for place in to_compact(events, self._thresholds, filter=self._steps.filter):
             event = events[place]
             if event.message.id in pinned:
                 continue
             try:
-                compacted = await self._steps.compact(event)
-            except Exception:  # a host's code: a message that it cannot label stays in full
-                log.exception("compacting the message %s failed; it stays in full", event.message.id)
+                compacted = await self._steps.compact(_named(event, callers))
+            except Exception as error:  # noqa: BLE001 - a host's code: a message that it cannot label stays in full
+                log.warning("compacting the message %s failed (%s)", event.message.id, type(error).__name__)
                 failed += 1
                 continue
             if is_compacted(compacted):
                 before.append(event)
-                after.append(compacted)
+                after.append(compacted.replace(message=compacted.message.replace(name=event.message.name)))
         if failed:
             report.warnings.append(f"{failed} messages could not be compacted and stay in full")
         if before and not await self._store.replace_events(thread.ref, after, expected=before):
@@ -172,7 +176,14 @@ class TierManager:
         if summary is None:
             return
         kept = self._to_keep(summary, size, older)
-        if not await self._steps.keep(ref, summary, kept, size.thread.folded_through):
+        try:
+            if self._steps.before is not None:
+                await self._steps.before(ref, [decompress_event(event) for event in replaced])
+            is_kept = await self._steps.keep(size.thread, summary, kept)
+        except Exception:  # a host's code or the store: told to the caller, and not tried at each message
+            progress.wait = _LONGEST_WAIT
+            raise
+        if not is_kept:
             report.warnings.append("the thread changed while it was summarised; nothing was replaced")
             return
         report.summarized = len(replaced)
@@ -190,7 +201,7 @@ class TierManager:
             made = summary_from_json(await self._steps.summarize([*former, *originals]))
             if made.is_empty:
                 raise ProviderError("The summariser", "gave a summary that says nothing")  # noqa: TRY301 - counted below
-        except Exception as error:  # a host's code or a model: the messages stay as they are
+        except Exception as error:  # noqa: BLE001 - a host's code or a model: the messages stay as they are
             progress.failures += 1
             progress.wait = min(2**progress.failures, _LONGEST_WAIT)
             log.warning(
@@ -216,6 +227,14 @@ class TierManager:
             form=summary.to_json(),
             tokens=message_tokens(Message.system(text), self._counter.count),
         )
+
+
+def _named(event: ThreadEvent, callers: Mapping[str, str]) -> ThreadEvent:
+    """The event, a tool's result with the name of its tool: what says best what is in it."""
+    message = event.message
+    if message.role is not Role.TOOL or message.name is not None or message.tool_call_id not in callers:
+        return event
+    return event.replace(message=message.replace(name=callers[message.tool_call_id]))
 
 
 def summary_event(summary: Summary, counter: TokenCounter) -> ThreadEvent:
