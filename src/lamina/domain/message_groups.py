@@ -6,22 +6,19 @@ from collections.abc import Sequence
 
 from lamina.domain.message import Message, Role
 
-__all__ = ["atomic_groups", "orphans"]
+__all__ = ["atomic_groups", "orphans", "sendable"]
 
 
 def atomic_groups(messages: Sequence[Message]) -> list[range]:
     """The places of the messages, cut into runs that may only be kept or dropped whole; in order, without gaps.
 
     A message that calls tools is in one run with everything up to the last result of its calls,
-    parallel ones and messages in between included. Every other message is a run of its own.
+    parallel ones and messages in between included. Every other message is a run of its own. A result
+    belongs to the last message before it that made a call of its id.
     """
     last_result: list[int] = list(range(len(messages)))
-    caller_of: dict[str, int] = {}
-    for place, message in enumerate(messages):
-        for call in message.tool_calls:
-            caller_of[call.id] = place
-        caller = caller_of.get(message.tool_call_id) if message.tool_call_id is not None else None
-        if message.role is Role.TOOL and caller is not None:
+    for place, caller in enumerate(_callers(messages)):
+        if caller is not None:
             last_result[caller] = place
     groups: list[range] = []
     start = 0
@@ -36,10 +33,44 @@ def atomic_groups(messages: Sequence[Message]) -> list[range]:
 
 def orphans(messages: Sequence[Message]) -> list[int]:
     """The places of tool results whose call does not stand before them: providers refuse these."""
-    called: set[str] = set()
-    found: list[int] = []
+    callers = _callers(messages)
+    return [place for place, message in enumerate(messages) if message.role is Role.TOOL and callers[place] is None]
+
+
+def sendable(messages: Sequence[Message]) -> list[Message]:
+    """The messages as providers take them, with every tool call and its result side by side.
+
+    Results stand directly behind the message that called, in the order in which they came. Left out are
+    results without a call before them, a second result of the same call, and calls that were never
+    answered: those of the end, whose results may still come, are kept, and so is what was said beside them.
+    """
+    results: dict[int, dict[str, Message]] = {}
+    for message, caller in zip(messages, _callers(messages), strict=True):
+        if caller is not None and message.tool_call_id is not None:
+            results.setdefault(caller, {}).setdefault(message.tool_call_id, message)
+    last_spoken = max((place for place, each in enumerate(messages) if each.role is not Role.TOOL), default=-1)
+    sent: list[Message] = []
     for place, message in enumerate(messages):
-        called.update(call.id for call in message.tool_calls)
-        if message.role is Role.TOOL and message.tool_call_id not in called:
-            found.append(place)
-    return found
+        if message.role is Role.TOOL:
+            continue
+        answers = results.get(place, {})
+        kept = message
+        if message.tool_calls and place != last_spoken:
+            answered = [call for call in message.tool_calls if call.id in answers]
+            if not answered and not message.content:
+                continue
+            if len(answered) != len(message.tool_calls):
+                kept = message.replace(tool_calls=answered)
+        sent += [kept, *answers.values()]
+    return sent
+
+
+def _callers(messages: Sequence[Message]) -> list[int | None]:
+    """For each tool result the place of the message that called, if there is one before it; None for all others."""
+    caller_of: dict[str, int] = {}
+    callers: list[int | None] = []
+    for place, message in enumerate(messages):
+        is_result = message.role is Role.TOOL and message.tool_call_id is not None
+        callers.append(caller_of.get(message.tool_call_id or "") if is_result else None)
+        caller_of.update((call.id, place) for call in message.tool_calls)
+    return callers
