@@ -9,7 +9,7 @@ from typing import Any, Final
 from lamina.conversation.originals import originals
 from lamina.conversation.rolling import SummaryDraft, rendered
 from lamina.conversation.setbacks import Setbacks
-from lamina.conversation.summarizing import Summarizer, SummaryFailed
+from lamina.conversation.summarizer import Summarizer, SummaryFailed
 from lamina.conversation.user_facts import store_facts, weighed
 from lamina.conversation.window import WindowPolicy, fold_through
 from lamina.domain.message import Message, Role

@@ -19,7 +19,7 @@ from lamina.conversation.messages import (
 )
 from lamina.conversation.originals import originals
 from lamina.conversation.reading import ThreadReader, check_owner, without_reserved
-from lamina.conversation.summarizing import CustomSummarizer, Summarizer
+from lamina.conversation.summarizer import CustomSummarizer, Summarizer
 from lamina.conversation.user_facts import extract_facts
 from lamina.conversation.window import WindowPolicy
 from lamina.domain.memory import DEFAULT_NAME

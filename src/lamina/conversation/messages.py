@@ -8,6 +8,7 @@ from typing import Any
 
 from lamina.conversation.setbacks import RESERVED
 from lamina.domain.message import ContentPart, FilePart, ImagePart, Message, ReasoningPart, Role, TextPart, ToolCall
+from lamina.domain.message_formats import from_openai
 from lamina.domain.message_json import canonical_json, message_to_json
 from lamina.domain.message_size import message_tokens
 from lamina.domain.storable import storable_event
@@ -43,7 +44,7 @@ class MessageReader:
         """
         if isinstance(given, str | Mapping | Message) or not isinstance(given, Iterable):
             raise InvalidType("messages", "must be a list of messages", "Give a list, even of one message.")
-        events = [self._event(message) for each in given for message in _messages(each)]
+        events = [self._event(_message(place, each)) for place, each in enumerate(given)]
         ids = [event.message.id for event in events]
         if len(set(ids)) < len(ids):
             raise InvalidInput("messages", "hold one id twice", "Give each message an id of its own, or none.")
@@ -91,21 +92,31 @@ def same_saying(kept: Message, given: Message) -> bool:
     return first == second
 
 
-def _messages(given: object) -> Sequence[Message]:
+def _message(place: int, given: object) -> Message:
     if isinstance(given, Message):
-        return [given]
+        return given
     if isinstance(given, Mapping):
-        from lamina.domain.message_formats import from_openai
-
-        return from_openai([given])
+        return _from_mapping(f"messages[{place}]", given)
     problem = f"must be a Message or a mapping, not {type(given).__name__}"
-    raise InvalidType("messages", problem, 'Give Message.user("…"), or {"role": "user", "content": "…"}.')
+    raise InvalidType(f"messages[{place}]", problem, 'Give Message.user("…"), or {"role": "user", "content": "…"}.')
+
+
+def _from_mapping(field: str, given: Mapping[str, Any]) -> Message:
+    """A message in OpenAI's shape; `id` and `metadata`, which that shape does not know, are ours."""
+    own = {name: given[name] for name in ("id", "metadata") if given.get(name) is not None}
+    try:
+        (message,) = from_openai([{name: value for name, value in given.items() if name not in own}])
+    except (InvalidInput, InvalidType) as error:
+        raise type(error)(error.field.replace("messages[0]", field, 1), error.problem, error.remedy) from error
+    return message.replace(**own)
 
 
 def _check_says_something(message: Message) -> None:
     """Refuse a message without anything in it. A tool may well give nothing, and its call needs the result."""
-    if message.tool_calls or message.extra or (message.role is Role.TOOL and message.tool_call_id is not None):
+    if message.tool_calls or (message.role is Role.TOOL and message.tool_call_id is not None):
         return
+    if message.role is Role.ASSISTANT and any(value is not None for value in message.extra.values()):
+        return  # a refusal, say, or sound
     content = message.content
     if is_blank(content) if isinstance(content, str) else all(_is_empty(part) for part in content):
         remedy = "Give text with a visible character, a part, or a tool call."
@@ -143,5 +154,6 @@ def read_calls(calls: Sequence[ToolCall | Mapping[str, Any]]) -> list[ToolCall]:
         if isinstance(call, ToolCall):
             found.append(call)
         else:
-            found += _messages({"role": "assistant", "content": "", "tool_calls": [call]})[0].tool_calls
+            carrier = {"role": "assistant", "content": "", "tool_calls": [call]}
+            found += _from_mapping("message", carrier).tool_calls
     return found

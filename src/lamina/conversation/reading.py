@@ -8,7 +8,7 @@ from lamina.conversation.folding import warnings_of
 from lamina.conversation.originals import originals
 from lamina.conversation.rolling import rendered
 from lamina.conversation.setbacks import Setbacks, of_user
-from lamina.conversation.summarizing import Summarizer
+from lamina.conversation.summarizer import Summarizer
 from lamina.conversation.window import view
 from lamina.domain.message import Message
 from lamina.domain.message_size import MESSAGE_OVERHEAD, message_tokens

@@ -1,243 +1,224 @@
-"""Writing summaries: by a language model, by a function of the host's, or by picking from the text."""
+"""What makes a structured summary of events: a language model by a schema, or rules without one."""
 
 from __future__ import annotations
 
-import asyncio
-import copy
-import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
-from lamina.conversation.extractive import extract
-from lamina.conversation.rolling import SummaryDraft, bounded, rendered
-from lamina.conversation.transcript import pieces, speech, transcript_line
-from lamina.domain.lexical import index_terms, query_terms
-from lamina.domain.message import Message
+from lamina.conversation.extractive import extract, is_decision
+from lamina.conversation.facts import FactKind, facts_of, sentences
+from lamina.conversation.structured import StructuredSummary, summary_from_json, summary_text, united
+from lamina.domain.message import Message, ReasoningPart, Role
 from lamina.domain.message_size import Count
-from lamina.domain.text import clean, is_blank
-from lamina.domain.thread import Summary, SummarySource
-from lamina.errors import ProviderError, ProviderUnavailable
-from lamina.ports.language_model import ChatMessage, ChatRole, Completion, LanguageModel
+from lamina.domain.thread import SummarySource, ThreadEvent
+from lamina.errors import ProviderError
+from lamina.ports.language_model import ChatMessage, ChatRole, LanguageModel
 from lamina.prompts import render
-from lamina.settings.conversation import SummaryConfig
 
-__all__ = ["CustomSummarizer", "Summarizer", "SummaryFailed", "ask"]
+__all__ = ["SUMMARY_KEY", "previous_summary", "summarize_by_model", "summarize_by_rules"]
 
-CustomSummarizer: TypeAlias = Callable[
-    [str | None, list[Message]], "str | Mapping[str, Any] | Awaitable[str | Mapping[str, Any]]"
-]
-"""Takes the summary so far and the messages to add; gives the new text, or a mapping {summary, topics, facts}."""
+SUMMARY_KEY: Final = "__summary__"
+"""Where an event that shows a summary holds its JSON form."""
+
+MAX_NEW_DECISIONS: Final = 8
+_CLAUSE_CHARS: Final = 240
+_WORDS_PER_TOKEN: Final = 0.6
+_PROMPT_TOKENS: Final = 400
+_TOOL_TOKENS: Final = 120
+"""What a tool's result adds to what is picked from; the rest of it is mostly files, and these are in the store."""
+
+_WRITING: Final = re.compile(r"write|edit|create|patch|replace|insert|save|delete|move|rename", re.IGNORECASE)
+_PATCHED: Final = re.compile(r"^(?:\+\+\+ b/|\*\*\* (?:Update|Add|Delete) File: )(\S{1,300})", re.MULTILINE)
+_HIDDEN: Final = "__"
 
 _SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {
-        "summary": {"type": "string", "minLength": 1},
-        "topics": {"type": "array", "items": {"type": "string"}},
-        "facts": {"type": "array", "items": {"type": "string"}},
+        "user_goal": {"type": "string"},
+        "last_step": {"type": "string"},
+        "modified_files": {"type": "array", "items": {"type": "string"}},
+        "key_decisions": {"type": "array", "items": {"type": "string"}},
+        "critical_context": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"name": {"type": "string"}, "value": {"type": "string"}},
+                "required": ["name", "value"],
+                "additionalProperties": False,
+            },
+        },
+        "content": {"type": "string"},
     },
-    "required": ["summary", "topics", "facts"],
+    "required": ["user_goal", "last_step", "modified_files", "key_decisions", "critical_context", "content"],
+    "additionalProperties": False,
 }
-_MOST_FACTS: Final = 10
-_MOST_TOPICS: Final = 5
-"""Of one answer; so many are asked for."""
-_WORDS_PER_TOKEN: Final = 0.6
-_TOKENS_PER_MESSAGE: Final = 100
-"""Of extracts: so that a single long message does not take the place of many."""
-_TEXT_SHARE: Final = 0.6
-"""Of a summary's tokens, what the model is told to use for the text; the lists beside it take the rest."""
 
 
-class SummaryFailed(Exception):
-    """No summary came of it. Its text says why in our own words, and holds nothing of any message."""
+def previous_summary(events: Sequence[ThreadEvent]) -> tuple[StructuredSummary | None, list[ThreadEvent]]:
+    """The summary that the first event shows, if it shows one, and the other events."""
+    if events and SUMMARY_KEY in events[0].state:
+        return summary_from_json(events[0].state[SUMMARY_KEY]), list(events[1:])
+    return None, list(events)
 
 
-@dataclass(frozen=True, slots=True)
-class Summarizer:
-    """Writes rolling summaries of bounded size. Without a model and a custom function it can only extract."""
+def summarize_by_rules(events: Sequence[ThreadEvent], *, max_tokens: int, count: Count) -> StructuredSummary:
+    """A summary that is picked from the events' own words, and says so; linear in their length.
 
-    config: SummaryConfig
-    count: Count
-    llm: LanguageModel | None = None
-    custom: CustomSummarizer | None = None
-
-    @property
-    def can_write(self) -> bool:
-        """Whether anything but `extract` is there."""
-        return self.llm is not None or self.custom is not None
-
-    async def write(self, previous: Summary | None, messages: Sequence[Message]) -> SummaryDraft:
-        """The summary of what was before and these messages, by the custom function, else by the model.
-
-        A backlog larger than the model's window is read piece by piece, in a bounded number of calls.
-
-        Raises:
-            SummaryFailed: it raised, hung, or gave nothing that is a summary.
-        """
-        if self.custom is not None:
-            return self._bounded(await self._by_host(self.custom, previous, messages), previous)
-        if self.llm is None:
-            raise SummaryFailed("there is neither a language model nor a summarizer")
-        draft: Summary | SummaryDraft | None = previous
-        lines = [transcript_line(message) for message in messages]
-        room = self.config.room(self.count(self._instruction("thread_summary")))
-        for piece in pieces(lines, room=room, most=self.config.max_calls, count=self.count):
-            written = await self._by_model(self.llm, draft, piece)
-            # Facts of the pieces before stay listed, for each piece only brings its own.
-            draft = bounded(written, draft, limit=self.config.tokens, count=self.count)
-        if not isinstance(draft, SummaryDraft):
-            raise SummaryFailed("there was nothing to summarise")
-        return draft
-
-    def extract(self, previous: Summary | None, messages: Sequence[Message]) -> SummaryDraft:
-        """What is left of them without a model; never blank.
-
-        Two parts of like size, a blank line between them: what is longer ago, and what came lately. The later one
-        is joined to the earlier when it is full, so that folding single messages treats new ones as well as old.
-        """
-        room = self.config.tokens if previous is None else self._room_beside(previous)
-        half = room // 2 - 1
-        earlier, later = _halves(previous)
-        if previous is not None and previous.source is not SummarySource.EXTRACTIVE:
-            earlier = extract((), max_tokens=half, count=self.count, previous=earlier)
-        most = min(half, _TOKENS_PER_MESSAGE * len(messages))
-        new = extract((speech(message) for message in messages), max_tokens=most, count=self.count)
-        if later and self.count(f"{later}\n{new}") > half:
-            earlier = extract((later,), max_tokens=half, count=self.count, previous=earlier)
-            later = ""
-        text = "\n\n".join(part for part in (earlier, f"{later}\n{new}".strip()) if part)
-        if is_blank(text):
-            text = f"{len(messages)} messages without words."
-        return self._bounded(SummaryDraft(text), previous)
-
-    def cover(self, messages: Sequence[Message]) -> str:
-        """One short text that stands for messages which are not shown."""
-        text = extract((speech(each) for each in messages), max_tokens=self.config.cover_tokens, count=self.count)
-        heading = f"[{len(messages)} messages that are not shown here"
-        return f"{heading}]" if is_blank(text) else f"{heading}, in extracts:]\n{text}"
-
-    def _room_beside(self, previous: Summary) -> int:
-        return self.config.tokens - self.count(rendered(previous.replace(text=""))) - 4
-
-    def _bounded(self, draft: SummaryDraft, previous: Summary | None) -> SummaryDraft:
-        return bounded(draft, previous, limit=self.config.tokens, count=self.count)
-
-    def _instruction(self, prompt: str) -> str:
-        return render(prompt, words=str(int(self.config.tokens * _TEXT_SHARE * _WORDS_PER_TOKEN)))
-
-    async def _by_model(self, llm: LanguageModel, draft: Summary | SummaryDraft | None, piece: str) -> SummaryDraft:
-        material = _material(draft, piece)
-        conversation = self._conversation("thread_summary", material)
-        try:
-            answer = await ask(llm, conversation, schema=_SCHEMA, config=self.config)
-        except _NoObject:
-            return await self._in_prose(llm, material)
-        return _read(answer.data, SummarySource.MODEL)
-
-    async def _in_prose(self, llm: LanguageModel, material: str) -> SummaryDraft:
-        """The summary from a model that cannot answer with an object: its text, no topics, no facts."""
-        try:
-            answer = await ask(llm, self._conversation("thread_summary_text", material), config=self.config)
-        except _NoObject as error:
-            raise SummaryFailed(str(error)) from error
-        text = clean(answer.text).strip()
-        if is_blank(text):
-            raise SummaryFailed("the answer was empty")
-        if text[0] in "{[<`":
-            raise SummaryFailed("the answer was neither the object that was asked for nor prose")
-        if not _shares_words(text, material):
-            # An error message in place of an answer has nothing in common with what it should stand for.
-            raise SummaryFailed("the answer has no word in common with the conversation")
-        return SummaryDraft(text, source=SummarySource.MODEL)
-
-    def _conversation(self, prompt: str, material: str) -> list[ChatMessage]:
-        return [ChatMessage(ChatRole.SYSTEM, self._instruction(prompt)), ChatMessage(ChatRole.USER, material)]
-
-    async def _by_host(
-        self, custom: CustomSummarizer, previous: Summary | None, messages: Sequence[Message]
-    ) -> SummaryDraft:
-        former = None if previous is None else rendered(previous)
-        own = copy.deepcopy(list(messages))
-        try:
-            async with asyncio.timeout(self.config.timeout):
-                # A function that is not async may take its time: it must not hold up the event loop.
-                is_async = inspect.iscoroutinefunction(custom)
-                result = custom(former, own) if is_async else await asyncio.to_thread(custom, former, own)
-                answer: Any = await result if inspect.isawaitable(result) else result
-        except TimeoutError as error:
-            raise SummaryFailed(f"the summarizer gave nothing within {self.config.timeout:g} s") from error
-        except Exception as error:  # a host's code: whatever it raises, the messages stay as they are
-            raise SummaryFailed(f"the summarizer raised {type(error).__name__}") from error
-        return _read({"summary": answer} if isinstance(answer, str) else answer, SummarySource.CUSTOM)
+    The goal is the first message of the user, the last step the last one of the model. Decisions are sentences
+    of theirs that decide, demand or explain. Context is the union of the events' state, later values first.
+    """
+    previous, events = previous_summary(events)
+    speech = [event.message for event in events if event.message.role in {Role.USER, Role.ASSISTANT}]
+    decisions = [text for message in speech for text in sentences(message.text) if _is_decision(text)]
+    summary = StructuredSummary(
+        user_goal=_clause(next((each.text for each in speech if each.role is Role.USER and each.text.strip()), "")),
+        last_step=_clause(next((each.text for each in reversed(speech) if _is_said_by_model(each)), "")),
+        modified_files=list(_modified_files([event.message for event in events])),
+        key_decisions=decisions[-MAX_NEW_DECISIONS:],
+        critical_context=_state_of(events),
+        source=SummarySource.EXTRACTIVE,
+    )
+    if previous is not None:
+        summary = united(summary.replace(user_goal=previous.user_goal or summary.user_goal), previous)
+    texts = (_text_to_pick_from(event.message, count) for event in events)
+    room = max(max_tokens // 2, max_tokens - count(summary_text(summary)))
+    content = extract(texts, max_tokens=room, count=count, previous=(previous.content or "") if previous else "")
+    return summary.replace(content=content or None)
 
 
-class _NoObject(Exception):
-    """The model answered, but with no object of the schema."""
-
-
-async def ask(
-    llm: LanguageModel,
-    conversation: Sequence[ChatMessage],
-    *,
-    config: SummaryConfig,
-    schema: Mapping[str, Any] | None = None,
-) -> Completion:
-    """The model's answer within the time limit.
+async def summarize_by_model(
+    events: Sequence[ThreadEvent], model: LanguageModel, *, max_tokens: int, window: int, count: Count
+) -> StructuredSummary:
+    """A summary that the model fills in; a backlog larger than its window is given to it in pieces, one after another.
 
     Raises:
-        SummaryFailed: it cannot be reached, raised or hung.
-        _NoObject: it refused, or gave no object of the schema.
+        ProviderError: the model failed, or gave no summary that says anything.
     """
+    summary, events = previous_summary(events)
+    lines = [_line(event.message) for event in events]
+    for part in _parts(lines, max(_PROMPT_TOKENS, window - max_tokens - _PROMPT_TOKENS), count):
+        prompt = render(
+            "structured_summary",
+            words=str(int(max_tokens * _WORDS_PER_TOKEN)),
+            previous="(none)" if summary is None else _delimited(summary_text(summary)),
+            conversation=_delimited(part),
+        )
+        completion = await model.complete(
+            [ChatMessage(ChatRole.USER, prompt)], schema=_SCHEMA, max_tokens=2 * max_tokens + _PROMPT_TOKENS
+        )
+        summary = united(_filled_in(completion.data, model), _only_facts(summary))
+    if summary is None:
+        return StructuredSummary(source=SummarySource.MODEL)
+    return summary
+
+
+def _filled_in(data: Mapping[str, Any] | None, model: LanguageModel) -> StructuredSummary:
+    pairs = list((data or {}).get("critical_context") or [])
+    context = {pair["name"]: pair["value"] for pair in pairs if pair["name"].strip() and pair["value"].strip()}
+    summary = summary_from_json({**(data or {}), "critical_context": context}, source=SummarySource.MODEL)
+    if summary.is_empty:
+        problem = "gave a summary that says nothing"
+        raise ProviderError(f"{model.provider}:{model.model}", problem, "The messages stay as they are.")
+    return summary
+
+
+def _only_facts(summary: StructuredSummary | None) -> StructuredSummary | None:
+    """What of a former summary may not depend on whether the model takes it over."""
+    return None if summary is None else summary.replace(last_step=None, content=None)
+
+
+def _parts(lines: Sequence[str], room: int, count: Count) -> Iterator[str]:
+    """The lines in parts of at most so many tokens, a line larger than that cut at sentences."""
+    part: list[str] = []
+    used = 0
+    for line in lines:
+        for piece in [line] if count(line) <= room else _cut(line, room, count):
+            tokens = count(piece) + 1
+            if part and used + tokens > room:
+                yield "\n".join(part)
+                part, used = [], 0
+            part.append(piece)
+            used += tokens
+    if part:
+        yield "\n".join(part)
+
+
+def _cut(line: str, room: int, count: Count) -> Iterator[str]:
+    piece: list[str] = []
+    used = 0
+    for sentence in sentences(line):
+        tokens = count(sentence) + 1
+        if piece and used + tokens > room:
+            yield "\n".join(piece)
+            piece, used = [], 0
+        piece.append(sentence)
+        used += tokens
+    if piece:
+        yield "\n".join(piece)
+
+
+def _line(message: Message) -> str:
+    calls = [f"calls {call.name}({call.arguments})" for call in message.tool_calls]
+    speaker = message.role.value if message.name is None else f"{message.role.value} {message.name}"
+    return f"{speaker}: {' '.join([message.text, *calls])}"
+
+
+def _delimited(text: str) -> str:
+    """The text without the marks that would end its place in the prompt."""
+    return re.sub(r"<(?=/?(?:record_so_far|conversation_part)>)", "&lt;", text)
+
+
+def _text_to_pick_from(message: Message, count: Count) -> str:
+    if message.role is Role.TOOL:
+        return extract([message.text], max_tokens=_TOOL_TOKENS, count=count)
+    calls = [f"{call.name}: {call.arguments}" for call in message.tool_calls]
+    return "\n".join([message.text, *calls])
+
+
+def _is_said_by_model(message: Message) -> bool:
+    only_thought = not isinstance(message.content, str) and all(isinstance(p, ReasoningPart) for p in message.content)
+    return message.role is Role.ASSISTANT and not only_thought and bool(message.text.strip())
+
+
+def _is_decision(sentence: str) -> bool:
+    letters = sum(character.isalpha() or character == " " for character in sentence)
+    return len(sentence) >= 20 and letters > 0.8 * len(sentence) and is_decision(sentence)  # noqa: PLR2004 - speech, not code
+
+
+def _clause(text: str) -> str | None:
+    """What the text begins with: whole sentences, as far as they are short."""
+    begun = ""
+    for sentence in sentences(text):
+        if begun and len(begun) + len(sentence) > _CLAUSE_CHARS:
+            break
+        begun = f"{begun} {sentence}".strip()
+    return begun or None
+
+
+def _modified_files(messages: Sequence[Message]) -> Iterator[str]:
+    """Paths in the arguments of tools that write, and in the heads of patches."""
+    for message in messages:
+        yield from _PATCHED.findall(message.text)
+        for call in message.tool_calls:
+            if _WRITING.search(call.name):
+                yield from _paths_in_arguments(call.arguments)
+
+
+def _paths_in_arguments(arguments: str) -> Iterator[str]:
+    """Of each argument that is no more than a path; a file's content is none."""
     try:
-        async with asyncio.timeout(config.timeout):
-            answer = await llm.complete(conversation, schema=schema, max_tokens=config.answer_tokens)
-    except TimeoutError as error:
-        raise SummaryFailed(f"the language model gave nothing within {config.timeout:g} s") from error
-    except ProviderUnavailable as error:
-        raise SummaryFailed("the language model is not available") from error
-    except ProviderError as error:
-        raise _NoObject("the language model gave no answer that can be used") from error
-    except Exception as error:  # the model may be a host's own object: the messages stay whatever it raises
-        raise SummaryFailed(f"the language model raised {type(error).__name__}") from error
-    if schema is not None and not isinstance(answer.data, Mapping):
-        raise _NoObject("the language model gave no object")
-    return answer
+        values = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return
+    for value in values.values() if isinstance(values, dict) else ():
+        if isinstance(value, str) and len(value) <= _CLAUSE_CHARS and "\n" not in value:
+            yield from (fact.text for fact in facts_of(value) if fact.kind is FactKind.PATH and fact.text == value)
 
 
-def _halves(previous: Summary | None) -> tuple[str, str]:
-    """The earlier and the later part of an extractive summary; any other is all earlier."""
-    if previous is None:
-        return "", ""
-    if previous.source is not SummarySource.EXTRACTIVE:
-        return previous.text, ""
-    earlier, _, later = previous.text.rpartition("\n\n")
-    return earlier, later
-
-
-def _material(draft: Summary | SummaryDraft | None, piece: str) -> str:
-    parts = []
-    if draft is not None:
-        parts.append(f"Summary so far:\n{draft.text}")
-        if draft.facts:
-            parts.append("Known facts:\n" + "\n".join(f"- {fact}" for fact in draft.facts))
-    return "\n\n".join([*parts, f"Messages:\n{piece}"])
-
-
-def _read(answer: Any, source: SummarySource) -> SummaryDraft:
-    """The draft in an answer that says it has the shape of the schema, which a host's own object need not keep."""
-    if not isinstance(answer, Mapping):
-        raise SummaryFailed(f"the answer is a {type(answer).__name__}, not a summary")
-    text = answer.get("summary")
-    if not isinstance(text, str) or is_blank(clean(text)):
-        raise SummaryFailed("the summary was empty")
-    topics, facts = (_texts(answer.get(name)) for name in ("topics", "facts"))
-    return SummaryDraft(text, source=source, new_topics=topics[:_MOST_TOPICS], new_facts=facts[:_MOST_FACTS])
-
-
-def _texts(value: Any) -> list[str]:
-    return [each for each in value if isinstance(each, str)] if isinstance(value, list | tuple) else []
-
-
-def _shares_words(text: str, material: str) -> bool:
-    known = set(index_terms(material))
-    return any(form in known for term in query_terms(text) for form in term.forms)
+def _state_of(events: Sequence[ThreadEvent]) -> dict[str, Any]:
+    state: dict[str, Any] = {}
+    for event in events:
+        state.update({key: value for key, value in event.state.items() if not key.startswith(_HIDDEN)})
+    return {key: value for key, value in state.items() if key not in {"session_id", "sessionId"}}

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from lamina.conversation.originals import originals
 from lamina.conversation.rolling import MAX_FACT_CHARS, one_line
-from lamina.conversation.summarizing import Summarizer, SummaryFailed, ask
+from lamina.conversation.summarizer import Summarizer, SummaryFailed, ask
 from lamina.conversation.transcript import document_text, pieces, transcript_line
 from lamina.domain.lexical import index_terms, query_terms
 from lamina.domain.memory import Layer, Trust
