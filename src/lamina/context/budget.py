@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-__all__ = ["fits_alone", "keep_count"]
+__all__ = ["fits_alone", "keep_count", "settle"]
 
 T = TypeVar("T")
 
@@ -35,3 +35,15 @@ def keep_count(total: int, budget: int, measure: Callable[[int], int]) -> int:
         else:
             failing = middle
     return fitting
+
+
+def settle(kept: int, total: int, fits: Callable[[int], bool]) -> int:
+    """The count corrected by an exact test, where it was found by an estimate: fewer until they fit, or more."""
+    if kept and not fits(kept):
+        kept -= 1
+        while kept and not fits(kept):
+            kept -= 1
+        return kept
+    while kept < total and fits(kept + 1):
+        kept += 1
+    return kept

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from lamina.context.budget import fits_alone, keep_count
+from lamina.context.budget import fits_alone, keep_count, settle
 from lamina.context.candidates import (
     Candidate,
     chunk_candidates,
@@ -29,11 +29,13 @@ from lamina.domain.context import (
     PackHit,
     UserContext,
 )
+from lamina.domain.context_block import block_text
 from lamina.domain.context_form import Form, TokenSource
 from lamina.domain.context_rendering import rendered_size, rendered_tokens
 from lamina.domain.document import RagChunk
 from lamina.domain.memory import SHARED_LAYERS, MemoryEntry, Vector
 from lamina.domain.message import Message
+from lamina.domain.message_size import MESSAGE_OVERHEAD, Count
 from lamina.ports.token_counter import TokenCounter
 from lamina.settings.context import ContextConfig
 
@@ -51,6 +53,8 @@ class Composer:
     counter: TokenCounter
     now: datetime
     notice: str
+    count: Count
+    """The counter's, remembering what it has counted."""
 
     @property
     def budget(self) -> int:
@@ -83,7 +87,7 @@ class Composer:
             return context
         cut = retrieved[: len(retrieved) - kept]
         dropped = [
-            DroppedItem(ItemKind.MESSAGE, "", self.counter.count(text), DropReason.BUDGET, source=engine.engine_id)
+            DroppedItem(ItemKind.MESSAGE, "", self.count(text), DropReason.BUDGET, source=engine.engine_id)
             for text in cut
         ]
         return context.replace(dropped=[*context.dropped, *dropped])
@@ -127,7 +131,7 @@ class Composer:
     ) -> tuple[list[Candidate], list[DroppedItem]]:
         joiner = Joiner(
             now=self.now,
-            count=self.counter.count,
+            count=self.count,
             near=self.config.near_duplicate,
             near_cosine=self.config.near_duplicate_cosine,
             vectors=vectors,
@@ -135,28 +139,44 @@ class Composer:
         return joiner.join(self.candidates(found), _shown_messages(bare))
 
     def _fitted(self, bare: ComputedContext, candidates: list[Candidate]) -> tuple[ComputedContext, list[DroppedItem]]:
-        count = self.counter.count
         room = self.budget - self._size(bare)
         if room <= 0 or not candidates:
-            return bare, [each.dropped(DropReason.BUDGET, count(each.piece)) for each in candidates]
-        sizes = [count(each.piece) for each in candidates]
+            return bare, [each.dropped(DropReason.BUDGET, self.count(each.piece)) for each in candidates]
+        sizes = [self.count(each.piece) for each in candidates]
         possible, too_large = fits_alone(candidates, sizes, room)
-        kept = keep_count(len(possible), self.budget, lambda some: self._size(_with(bare, possible[:some])))
+        kept = self._keep(bare, possible, room)
+        while possible and not kept:  # the first is smaller than the room, but not with the marks around it
+            first = possible.pop(0)
+            too_large.append((first, self.count(first.piece)))
+            kept = self._keep(bare, possible, room)
         dropped = [each.dropped(DropReason.TOO_LARGE, size) for each, size in too_large]
-        dropped += [each.dropped(DropReason.BUDGET, count(each.piece)) for each in possible[kept:]]
+        dropped += [each.dropped(DropReason.BUDGET, self.count(each.piece)) for each in possible[kept:]]
         return _with(bare, possible[:kept]), dropped
+
+    def _keep(self, bare: ComputedContext, candidates: list[Candidate], room: int) -> int:
+        """How many fit: found by what the block of data grows by, and settled by what is really sent."""
+        start = block_text(bare)
+        frame = -self.count(start) if start else self.count(self.notice) + MESSAGE_OVERHEAD
+
+        def growth(some: int) -> int:
+            return frame + self.count(block_text(_with(bare, candidates[:some])))
+
+        def fits(some: int) -> bool:
+            return self._size(_with(bare, candidates[:some])) <= self.budget
+
+        return settle(keep_count(len(candidates), room, growth), len(candidates), fits)
 
     def _size(self, context: ComputedContext) -> int:
         forms = _MEASURED if context.form is None else (context.form,)
-        rendered = max(rendered_size(context, form, self.counter.count) for form in forms)
+        rendered = max(rendered_size(context, form, self.count) for form in forms)
         return rendered + self._beside()
 
     def _beside(self) -> int:
         """Tokens of what is sent beside the rendered context."""
-        return tools_tokens(self.request.tools, self.counter.count) + self.request.reserved_tokens
+        return tools_tokens(self.request.tools, self.count) + self.request.reserved_tokens
 
     def _accounted(self, context: ComputedContext) -> ComputedContext:
-        count = self.counter.count
+        count = self.count
         forms = _MEASURED if context.form is None else (context.form,)
         largest = max(forms, key=lambda form: rendered_size(context, form, count))
         spent = rendered_tokens(context, largest, count)

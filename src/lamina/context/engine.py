@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from lamina.context.builtin_engine import BUILTIN_ID
@@ -76,10 +77,12 @@ class ContextEngine:
             ScopeError: the thread belongs to another owner.
         """
         request = read_request(intent, fields)
+        counter = self._counter or token_counter(request.model)
         composer = Composer(
             request=request,
             config=self._config,
-            counter=self._counter or token_counter(request.model),
+            counter=counter,
+            count=cache(counter.count),
             now=self._clock(),
             notice=render("context_notice"),
         )

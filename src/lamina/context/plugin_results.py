@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from lamina.context.plugin import AssembleResult, BootstrapResult, CompactResult, IngestResult, MaintainResult
 from lamina.domain.message import ContentPart, Message, Role, ToolCall
-from lamina.domain.message_formats import from_openai
+from lamina.domain.message_formats import from_openai, to_anthropic, to_openai
 from lamina.errors import InvalidInput, InvalidType
 
 __all__ = ["read_assembly", "read_bootstrap", "read_compaction", "read_ingestion", "read_maintenance"]
@@ -32,9 +32,10 @@ def read_assembly(given: object) -> AssembleResult:
         raise InvalidType("messages", f"must be a list, not {type(result.messages).__name__}", "Return a list.")
     _check_text("system_prompt_addition", result.system_prompt_addition)
     _check_count("estimated_tokens", result.estimated_tokens)
-    return AssembleResult(
-        [_message(each) for each in result.messages], result.estimated_tokens, result.system_prompt_addition
-    )
+    messages = [_message(each) for each in result.messages]
+    for write in (to_openai, to_anthropic):  # what cannot be sent is refused now, and not when it is sent
+        write(messages)
+    return AssembleResult(messages, result.estimated_tokens, result.system_prompt_addition)
 
 
 def read_compaction(given: object) -> CompactResult:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from lamina.domain.context_block import Segment, block_text, data_block
 from lamina.domain.context_form import Form, TokenSource
 from lamina.domain.message import FilePart, ImagePart, Message, OpaquePart, ReasoningPart, Role, TextPart, ToolCall
+from lamina.domain.message_formats import from_anthropic, from_openai
 from lamina.domain.message_formats import to_anthropic as anthropic_messages
 from lamina.domain.message_formats import to_openai as openai_messages
 from lamina.domain.message_pairing import paired
-from lamina.domain.message_size import Count, message_tokens, messages_tokens
+from lamina.domain.message_size import MESSAGE_OVERHEAD, Count, message_tokens, messages_tokens
 from lamina.domain.text_fencing import fenced, label
 
 if TYPE_CHECKING:
@@ -80,15 +81,23 @@ def prompt_segments(context: ComputedContext) -> list[Segment]:
     return segments + [Segment(TokenSource.GOAL, text) for text in goal]
 
 
+def sent_messages(context: ComputedContext, form: Form) -> list[Message]:
+    """What a provider of this shape really gets, read back as messages."""
+    if form is Form.OPENAI:
+        return from_openai(to_openai(context))
+    system, messages = to_anthropic(context)
+    return from_anthropic(messages, system=system)
+
+
 def rendered_size(context: ComputedContext, form: Form, count: Count) -> int:
     """What the context costs in this form, tokens of everything that is sent."""
     if form is Form.PLAIN:
         return count(to_prompt(context))
-    return messages_tokens(messages_of(context), count)
+    return messages_tokens(sent_messages(context, form), count)
 
 
 def rendered_tokens(context: ComputedContext, form: Form, count: Count) -> dict[TokenSource, int]:
-    """What the context costs in this form, by what it is spent on; the sum is the count of what is sent."""
+    """What the context costs in this form, by what it is spent on; the sum is `rendered_size`."""
     if form is Form.PLAIN:
         return _running(prompt_segments(context), count)
     spent = dict.fromkeys(TokenSource, 0)
@@ -96,14 +105,16 @@ def rendered_tokens(context: ComputedContext, form: Form, count: Count) -> dict[
     block = data_block(context)
     if instructions := _instructions(context, has_data=bool(block)):
         spent[TokenSource.INSTRUCTIONS] = message_tokens(Message.system(instructions), count)
-    if block:
-        whole = message_tokens(Message.user("".join(segment.text for segment in block)), count)
-        for source, tokens in _running(block, count).items():
-            spent[source] += tokens
-            whole -= tokens
-        spent[TokenSource.LABELS] += whole
+    for source, tokens in _running(block, count).items():
+        spent[source] += tokens
+    spent[TokenSource.LABELS] += MESSAGE_OVERHEAD if block else 0
     spent[TokenSource.CONVERSATION] = messages_tokens(conversation, count)
     spent[TokenSource.GOAL] = messages_tokens(_goal(context, conversation), count)
+    difference = rendered_size(context, form, count) - sum(spent.values())
+    for source in (TokenSource.LABELS, TokenSource.CONVERSATION, TokenSource.GOAL, TokenSource.INSTRUCTIONS):
+        before = spent[source]
+        spent[source] = max(0, before + difference)  # turns that a provider joins or parts that it has no place for
+        difference -= spent[source] - before
     return spent
 
 
