@@ -55,11 +55,11 @@ class Lamina:
         environ: Mapping[str, str] | None = None,
         **settings: Any,
     ) -> Self:
-        """Open it where the data are: `data_dir`, else `LAMINA_DATA_DIR`, else the project's setting, else the user's folder.
+        """Open it where the data are: `data_dir`, else `LAMINA_DATA_DIR`, else the project's setting, else the user's.
 
         Settings come from the environment and the project's and the user's files, as the command line's do;
-        keywords (as of `define_config`) win. `model` is a `ModelRouter`, or names a model. `owner` is whose memories and
-        threads these are, where a call names nobody else.
+        keywords (as of `define_config`) win. `model` is a `ModelRouter`, or names a model. `owner` is whose
+        memories and threads these are, where a call names nobody else.
 
         Raises:
             ConfigError: a setting is unknown, wrong, or contradicts another.

@@ -22,7 +22,7 @@ class AgentAnswer:
 
     text: str
     messages: list[Message] = field(default_factory=list)
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
 
 
 Executor: TypeAlias = Callable[..., Any]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import typing
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -14,7 +13,7 @@ from anyio import to_thread
 
 from lamina.agents.answer import AgentAnswer, Executor
 from lamina.agents.capability import AgentDefinition
-from lamina.providers.plain_chat import to_chat
+from lamina.agents.plain_chat import to_chat
 from lamina.agents.tool_context import ToolContext
 from lamina.agents.tool_loop import MAX_ROUNDS, answer_with_tools
 from lamina.domain.context import ComputedContext
@@ -90,7 +89,7 @@ async def run_agent(executor: Executor, turn: Turn) -> AgentAnswer:
 
 
 async def _called(executor: Executor, turn: Turn) -> Any:
-    wanted = {name: turn.tool_context for name in _context_parameters(executor)}
+    wanted = dict.fromkeys(_context_parameters(executor), turn.tool_context)
     arguments = (turn.intent, turn.context, turn.model)
     if _runs_on_the_loop(executor):
         value = executor(*arguments, **wanted)
@@ -118,14 +117,14 @@ async def _read(turn: Turn, value: object) -> AgentAnswer:
 
 
 async def _collected(turn: Turn, pieces: AsyncIterator[str]) -> str:
+    """All pieces together; each was told as it came."""
     said: list[str] = []
-    if not hasattr(pieces, "aclose"):
+    try:
         async for piece in pieces:
-            said.append(await _piece(turn, piece))
-        return "".join(said)
-    async with aclosing(pieces) as open_pieces:  # a generator has to be closed in the task that ran it
-        async for piece in open_pieces:
-            said.append(await _piece(turn, piece))
+            said.append(await _piece(turn, piece))  # noqa: PERF401 - told one by one
+    finally:
+        if isinstance(pieces, AsyncGenerator):  # which has to be closed in the task that ran it
+            await pieces.aclose()
     return "".join(said)
 
 

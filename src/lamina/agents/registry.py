@@ -67,7 +67,9 @@ def define_agent(
     if executor is not None and not callable(executor):
         raise InvalidType("executor", f"cannot be called: {type(executor).__name__}", "Give an async function.")
     if executor is not None and tools:
-        raise InvalidInput("tools", "are given beside an executor", "Give one of them: an executor calls what it likes.")
+        raise InvalidInput(
+            "tools", "are given beside an executor", "Give one of them: an executor calls what it likes."
+        )
     definition = AgentDefinition(name, description, read_capabilities(capabilities), instructions, read_tools(tools))
     return Agent(definition, executor or BuiltinExecutor(definition))
 
@@ -103,7 +105,9 @@ class AgentRegistry:
         else:
             raise InvalidType("agent", f"must come from define_agent, not {type(agent).__name__}", "Call define_agent.")
         if added.name in self._agents and not replace:
-            raise InvalidInput("name", f"an agent {added.name!r} is registered", "Choose another, or give replace=True.")
+            raise InvalidInput(
+                "name", f"an agent {added.name!r} is registered", "Choose another, or give replace=True."
+            )
         self._agents[added.name] = added
         return added
 

@@ -40,9 +40,9 @@ async def answer_with_tools(
     from pydantic_ai.exceptions import UsageLimitExceeded
     from pydantic_ai.usage import UsageLimits
 
+    from lamina.agents.tool_model import tool_model
     from lamina.providers.pydantic_ai import run_translated
     from lamina.providers.pydantic_ai_messages import from_model_messages, to_model_messages
-    from lamina.providers.tool_calling import tool_model
 
     bare = model.inner if isinstance(model, MeteredModel) else model
     adapted = tool_model(bare)

@@ -90,8 +90,8 @@ def _caller(function: Callable[..., Any]) -> Callable[..., Any]:
     """What the loop calls: takes the context first, then what the model gives; returns text and never raises."""
     from pydantic_ai import RunContext
 
-    name = getattr(function, "__name__", None)
-    if not callable(function) or not name or not name.isidentifier():
+    name = getattr(function, "__name__", "")
+    if not inspect.isroutine(function) or not name.isidentifier():
         raise InvalidType("tools", f"{function!r:.60} is no function with a name", "Give a function made with def.")
     hints, signature = _hints(function, name)
     wants_context = [each for each in signature.parameters if hints[each] is ToolContext]
@@ -116,9 +116,8 @@ def _caller(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _hints(function: Callable[..., Any], name: str) -> tuple[dict[str, Any], inspect.Signature]:
     signature = inspect.signature(function)
-    bare = function.func if isinstance(function, functools.partial) else function
     try:
-        hints = typing.get_type_hints(bare, include_extras=True)
+        hints = typing.get_type_hints(function, include_extras=True)
     except (NameError, TypeError) as error:
         raise InvalidInput("tools", f"a type hint of {name!r} cannot be read: {error}", "Correct it.") from error
     for parameter in signature.parameters.values():
@@ -134,14 +133,14 @@ def _hints(function: Callable[..., Any], name: str) -> tuple[dict[str, Any], ins
 async def _result(function: Callable[..., Any], name: str, arguments: Mapping[str, Any]) -> str:
     """What the tool gave, as text; a failure is told to the model, which may do without or try otherwise."""
     try:
-        if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004 - the method, not whether there is one
+        if inspect.iscoroutinefunction(function):
             value = await function(**arguments)
         else:
             call = functools.partial(function, **arguments)
             value = await to_thread.run_sync(call, abandon_on_cancel=True)
             value = await value if inspect.isawaitable(value) else value
         return _as_text(value)
-    except Exception as error:  # a host's code, which may raise anything; the model has to know
+    except Exception as error:  # noqa: BLE001 - a host's code, which may raise anything; the model has to know
         log.warning("the tool %s failed with %s", name, type(error).__name__)
         return clean(f"The tool failed. {type(error).__name__}: {error}")[:MAX_RESULT_CHARS]
 

@@ -91,7 +91,7 @@ class IntentResult:
     agent: str | None = None
     thread_id: str | None = None
     error: IntentError | None = None
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     timings: IntentTimings = field(default_factory=IntentTimings)
     messages: list[Message] = field(default_factory=list)
     saved: list[str] = field(default_factory=list)

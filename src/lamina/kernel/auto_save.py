@@ -67,7 +67,7 @@ class SaveReport:
 
 @dataclass(frozen=True, slots=True)
 class AutoSave:
-    """Finds facts in what a user says: with a model, else by rules in six languages (en, de, fr, es, zh, ja).
+    """Finds facts in what a user says: with a model; without, or if it fails, by rules (en, de, fr, es, zh, ja).
 
     Only the intent's goal is read, which is the user's own words: no answer, no result of a tool, no document.
     """
@@ -79,14 +79,13 @@ class AutoSave:
     async def after_turn(self, intent: Intent) -> SaveReport:
         """Remember at most five facts for the intent's owner. A failure is a warning in the report, never raised."""
         warnings: list[str] = []
+        facts = None if self.llm is None else await self._found(self.llm, intent, warnings)
+        if facts is None:
+            facts = self._said(intent)
         try:
-            facts = self._said(intent) if self.llm is None else await self._found(self.llm, intent, warnings)
             ids = await self.memory.store_many(facts) if facts else []
-        except (LaminaError, TimeoutError) as error:
-            log.warning("auto-save of %s failed with %s", intent.id, type(error).__name__)
-            return SaveReport(warnings=[*warnings, f"auto_save failed: {type(error).__name__}"])
-        except Exception as error:  # a host's hook: the turn has succeeded whatever the guard of memories says
-            log.exception("auto-save of %s failed", intent.id)
+        except Exception as error:  # a store, or a host's hook: the turn has succeeded whatever they say
+            log.warning("auto-save of %s failed with %s", intent.id, type(error).__name__, exc_info=True)
             return SaveReport(warnings=[*warnings, f"auto_save failed: {type(error).__name__}"])
         return SaveReport(list(dict.fromkeys(id for id in ids if id is not None)), warnings)
 
@@ -97,17 +96,23 @@ class AutoSave:
             for fact in facts
         ]
 
-    async def _found(self, llm: LanguageModel, intent: Intent, warnings: list[str]) -> list[MemoryInput]:
+    async def _found(self, llm: LanguageModel, intent: Intent, warnings: list[str]) -> list[MemoryInput] | None:
+        """The facts that the model finds; None, with a warning, if it cannot be relied on for this message."""
         conversation = [
             ChatMessage(ChatRole.SYSTEM, render("auto_save", most=str(MOST_FACTS))),
             ChatMessage(ChatRole.USER, clean(intent.goal)[:_MAX_MESSAGE_CHARS]),
         ]
-        async with asyncio.timeout(TIMEOUT):
-            completion = await llm.complete(conversation, schema=_SCHEMA)
+        try:
+            async with asyncio.timeout(TIMEOUT):
+                completion = await llm.complete(conversation, schema=_SCHEMA)
+        except (LaminaError, TimeoutError) as error:
+            log.warning("auto-save of %s goes by rules: the model failed with %s", intent.id, type(error).__name__)
+            warnings.append(f"auto_save went by rules: the model failed with {type(error).__name__}")
+            return None
         given = None if completion.data is None else completion.data.get("facts")
         if not isinstance(given, list):
-            warnings.append("auto_save failed: the model gave no list of facts")
-            return []
+            warnings.append("auto_save went by rules: the model gave no list of facts")
+            return None
         good = [fact for fact in map(_read, given) if fact is not None and _is_borne_out(fact["content"], intent.goal)]
         if len(good) < len(given):
             warnings.append(f"auto_save refused {len(given) - len(good)} of {len(given)} facts of the model")
@@ -136,7 +141,7 @@ class AutoSave:
 
 
 def _read(given: object) -> dict[str, Any] | None:
-    """The fact, if it is one of the schema; some models are not held to it. Foreign fields, an owner for one, spoil it."""
+    """The fact, if it is one of the schema, to which some models are not held; a field too many spoils it."""
     if not isinstance(given, Mapping) or not given.keys() <= _FIELDS:
         return None
     content, tags = given.get("content"), given.get("tags", [])

@@ -45,7 +45,9 @@ class EventBus:
         try:
             wanted = EventName(name)
         except ValueError:
-            raise InvalidInput("name", f"there is no event {name!r:.60}", f"Use one of: {', '.join(EventName)}.") from None
+            raise InvalidInput(
+                "name", f"there is no event {name!r:.60}", f"Use one of: {', '.join(EventName)}."
+            ) from None
         if not callable(handler):
             raise InvalidType("handler", f"cannot be called: {type(handler).__name__}", "Give a function.")
         handlers = self._handlers.setdefault(wanted, [])

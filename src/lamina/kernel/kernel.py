@@ -63,7 +63,7 @@ class Kernel:
         clock: Clock | None = None,
         **settings: Any,
     ) -> None:
-        """From a `LaminaConfig`, or a mapping or keywords of one (`ephemeral`, `data_dir`, `environment`, `memory`, ...).
+        """From a `LaminaConfig`, or a mapping or keywords of one: `ephemeral`, `data_dir`, `environment`, `memory`, ...
 
         `model_router` goes before the model and the embedder that the settings name. `profile_provider` tells
         what is known of an owner: role, permissions, policies. `counter` counts tokens; by default as the

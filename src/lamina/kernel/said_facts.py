@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from lamina.kernel.auto_save_rules import CLAUSE_START, DOUBTFUL, MADE_UP, QUESTION, RULES, FactKind
 from lamina.domain.text import clean
+from lamina.kernel.auto_save_rules import CLAUSE_START, DOUBTFUL, MADE_UP, QUESTION, RULES, FactKind
 
 __all__ = ["SaidFact", "said_facts"]
 
@@ -26,7 +26,9 @@ _QUOTED: Final = re.compile(
 )
 _FILLER: Final = "\x01"
 _END: Final = re.compile(r"[!?…。！？]+|\.+(?=\s|$)|\n+")
-_ABBREVIATION: Final = re.compile(r"(?:\b(?:[A-Za-z]|Mr|Mrs|Ms|Dr|Prof|St|No|Nr|vs|etc|approx|Sr|Sra|Mme|Mlle|ca|z\.B|e\.g|i\.e)|\d)$")
+_ABBREVIATION: Final = re.compile(
+    r"(?:\b(?:[A-Za-z]|Mr|Mrs|Ms|Dr|Prof|St|No|Nr|vs|etc|approx|Sr|Sra|Mme|Mlle|ca|z\.B|e\.g|i\.e)|\d)$"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -244,7 +244,7 @@ class TurnRunner:
         self.emit(Event(name, self.clock(), self.parts.memory.tenant, facts))
 
 
-class _Failed(Exception):  # noqa: N818 - named for what happened, as the errors of the tree are
+class _Failed(Exception):
     """The intent failed; `error` goes into its result."""
 
     def __init__(self, error: IntentError) -> None:
@@ -270,7 +270,8 @@ def _messages(answer: AgentAnswer) -> list[Message]:
 
 
 def _check_messages(answer: AgentAnswer) -> None:
-    if not isinstance(answer.text, str) or not all(isinstance(each, Message) for each in answer.messages):
+    text: object = answer.text
+    if not isinstance(text, str) or not all(isinstance(each, Message) for each in answer.messages):
         raise InvalidType("executor", "must answer text and a list of Message", "Give AgentAnswer such.")
     if orphans(answer.messages):
         raise InvalidInput("executor", "gave a tool's result without its call", "Give both, in order.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lamina.domain.message import ContentPart, FilePart, ImagePart, Message, OpaquePart, ReasoningPart, Role, ToolCall
@@ -93,7 +93,9 @@ def _response_parts(message: Message) -> list[ModelResponsePart]:
 
     text = clean(message.text)
     parts: list[ModelResponsePart] = [TextPart(text)] if text else []
-    parts += [ToolCallPart(tool_name=each.name, args=each.arguments, tool_call_id=each.id) for each in message.tool_calls]
+    parts += [
+        ToolCallPart(tool_name=each.name, args=each.arguments, tool_call_id=each.id) for each in message.tool_calls
+    ]
     return parts or [TextPart("")]
 
 
@@ -115,7 +117,7 @@ def _from_response(parts: Sequence[ModelResponsePart]) -> Message:
     return Message.assistant(content, tool_calls=calls)
 
 
-def _arguments(given: str | dict[str, Any] | None) -> str:
+def _arguments(given: str | Mapping[str, Any] | None) -> str:
     if isinstance(given, str):
         return given or "{}"
     return json.dumps(given or {}, ensure_ascii=False)

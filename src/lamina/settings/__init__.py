@@ -1,9 +1,8 @@
 """Typed settings: from arguments, the environment and TOML files."""
 
-from lamina.settings.conversation import CompactionConfig, ConversationConfig, SummaryConfig
 from lamina.settings.agents import AgentsConfig
 from lamina.settings.context import ContextConfig
-from lamina.settings.conversation import ConversationConfig
+from lamina.settings.conversation import CompactionConfig, ConversationConfig, SummaryConfig
 from lamina.settings.loading import LoadedConfig, load_config, user_config_file
 from lamina.settings.models import (
     EmbeddingConfig,
@@ -22,7 +21,6 @@ __all__ = [
     "AgentsConfig",
     "CompactionConfig",
     "ContextConfig",
-    "ConversationConfig",
     "ConversationConfig",
     "EmbeddingConfig",
     "HooksConfig",

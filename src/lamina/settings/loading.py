@@ -15,11 +15,11 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from lamina.errors import ConfigError
-from lamina.settings.consent import check_project_addresses, trusts_project
-from lamina.settings.merging import PLACE, merge
 from lamina.settings.agents import AgentsConfig
+from lamina.settings.consent import check_project_addresses, trusts_project
 from lamina.settings.context import ContextConfig
 from lamina.settings.conversation import CompactionConfig, ConversationConfig, SummaryConfig
+from lamina.settings.merging import PLACE, merge
 from lamina.settings.models import EmbeddingConfig, MemoryConfig, ModelConfig
 from lamina.settings.project import DATABASE, LaminaConfig
 from lamina.settings.rag import RagConfig

@@ -65,7 +65,9 @@ class LaminaConfig(StrictModel):
     def _named_places(self) -> list[str]:
         """The settings that name a place where something is to be kept."""
         memory = self.memory
-        named = [f"memory.{name}" for name in ("path", "url", "adapter", "provider") if getattr(memory, name) is not None]
+        named = [
+            f"memory.{name}" for name in ("path", "url", "adapter", "provider") if getattr(memory, name) is not None
+        ]
         if memory.adapter_name() == "memory":
             named = []
         return named + (["state_url"] if self.state_url is not None and self.state_url != ":memory:" else [])

@@ -15,13 +15,13 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
+from lamina.agents.plain_chat import to_chat
 from lamina.domain.message_formats import to_openai
 from lamina.domain.text import clean
 from lamina.errors import ProviderError
 from lamina.ports.language_model import ChatMessage, ChatRole, LanguageModel
 from lamina.prompts import render
 from lamina.providers.openai_compatible import OpenAICompatibleLanguageModel
-from lamina.providers.plain_chat import to_chat
 from lamina.providers.pydantic_ai import PydanticAILanguageModel
 from lamina.providers.pydantic_ai_messages import from_model_messages
 
@@ -142,9 +142,11 @@ def _parts(provider: str, message: Mapping[str, Any]) -> list[ModelResponsePart]
         if not isinstance(function, dict) or not isinstance(name, str) or not name:
             raise ProviderError(provider, "a tool call in its answer names no tool")
         arguments = function.get("arguments")
-        given = {"tool_name": clean(name), "args": arguments if isinstance(arguments, str | dict) else None}
+        wanted = ToolCallPart(clean(name), arguments if isinstance(arguments, str | dict) else None)
         call_id = call.get("id")
-        parts.append(ToolCallPart(**given, tool_call_id=call_id) if isinstance(call_id, str) and call_id else ToolCallPart(**given))
+        if isinstance(call_id, str) and call_id:  # else the one that the part made up
+            wanted.tool_call_id = call_id
+        parts.append(wanted)
     if not parts:
         raise ProviderError(provider, "its answer holds neither text nor a tool call")
     return parts

@@ -39,7 +39,9 @@ def to_chat(messages: Sequence[Message]) -> list[ChatMessage]:
 
 
 def _said(message: Message, names: dict[str, str]) -> str:
-    text = message.content if isinstance(message.content, str) else "\n\n".join(filter(None, map(_part, message.content)))
+    text = (
+        message.content if isinstance(message.content, str) else "\n\n".join(filter(None, map(_part, message.content)))
+    )
     if message.role is Role.TOOL:
         name = message.name or names.get(message.tool_call_id or "", "a tool")
         return f"[result of {name}]\n{text}"
