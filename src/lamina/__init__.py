@@ -189,7 +189,12 @@ _HOMES: Final = {
     "lamina.domain.recall": "RecallResult Results ScoreBreakdown SearchMode",
     "lamina.domain.scope": "Scope",
     "lamina.domain.text": "clean",
-    "lamina.errors": "AdapterError AdapterUnavailable AskError ConfigError Conflict EmbeddingDimensionError EmbeddingFingerprintError InvalidInput InvalidType LaminaError MemoryNotFound MissingExtra NoModelConfiguredError NotFound NotStarted ProviderError ProviderUnavailable ScopeError StoreDamaged ThreadArchivedError ThreadNotFound Unsupported",
+    "lamina.errors": (
+        "AdapterError AdapterUnavailable AskError ConfigError Conflict EmbeddingDimensionError "
+        "EmbeddingFingerprintError InvalidInput InvalidType LaminaError MemoryNotFound MissingExtra "
+        "NoModelConfiguredError NotFound NotStarted ProviderError ProviderUnavailable ScopeError StoreDamaged "
+        "ThreadArchivedError ThreadNotFound Unsupported"
+    ),
     "lamina.kernel": "Kernel MaintenanceReport ModelRouter",
     "lamina.memory.decay": "DecayReport",
     "lamina.memory.engine": "MemoryEngine",
@@ -203,7 +208,10 @@ _HOMES: Final = {
     "lamina.ports.memory_adapter": "Capability MemoryAdapter",
     "lamina.rag.pipeline": "RagPipeline",
     "lamina.sdk": "Lamina",
-    "lamina.settings": "AgentsConfig CompactionConfig ContextConfig ConversationConfig EmbeddingConfig LaminaConfig MemoryConfig RagConfig ScoringConfig define_config define_memory_config",
+    "lamina.settings": (
+        "AgentsConfig CompactionConfig ContextConfig ConversationConfig EmbeddingConfig LaminaConfig "
+        "MemoryConfig RagConfig ScoringConfig define_config define_memory_config"
+    ),
 }
 _HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names.split()}
 
