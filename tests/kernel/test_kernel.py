@@ -124,7 +124,11 @@ async def test_two_kernels_share_one_folder(tmp_path):
     async with Kernel(data_dir=tmp_path, model_router=router()) as one:  # noqa: SIM117 - one after the other
         async with Kernel(data_dir=tmp_path, model_router=router()) as other:
             await asyncio.gather(
-                *(kernel.submit(goal=f"goal {number}", owner="mira", thread_id="shared") for kernel in (one, other) for number in range(10))
+                *(
+                    kernel.submit(goal=f"goal {number}", owner="mira", thread_id="shared")
+                    for kernel in (one, other)
+                    for number in range(10)
+                )
             )
             said = [each.text for each in await one.conversation.history("shared")]
     assert len(said) == 40

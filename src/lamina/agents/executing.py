@@ -20,7 +20,9 @@ from lamina.domain.context import ComputedContext
 from lamina.domain.context_rendering import messages_of
 from lamina.domain.intent import Intent
 from lamina.domain.text import clean, is_blank
-from lamina.errors import InvalidType, ProviderError
+from lamina.domain.message import Message, Role
+from lamina.domain.message_groups import orphans
+from lamina.errors import InvalidInput, InvalidType, ProviderError
 from lamina.ports.language_model import Completion, LanguageModel
 
 __all__ = ["BuiltinExecutor", "OnPiece", "Turn", "run_agent"]
@@ -104,7 +106,7 @@ async def _read(turn: Turn, value: object) -> AgentAnswer:
         case str():
             answer = AgentAnswer(clean(value))
         case AgentAnswer():
-            answer = value
+            answer = _checked(value)
         case Completion():
             answer = AgentAnswer(clean(value.text))
         case AsyncIterator():
@@ -113,6 +115,18 @@ async def _read(turn: Turn, value: object) -> AgentAnswer:
             problem = f"must answer text, not {type(value).__name__}"
             raise InvalidType("executor", problem, "Return a str, a Completion or an AgentAnswer.")
     await _say(turn, answer.text)
+    return answer
+
+
+def _checked(answer: AgentAnswer) -> AgentAnswer:
+    """The answer, if its messages could be sent to a model again: every call with its result, and no result alone."""
+    text: object = answer.text
+    if not isinstance(text, str) or not all(isinstance(each, Message) for each in answer.messages):
+        raise InvalidType("executor", "must answer text and a list of Message", "Give AgentAnswer such.")
+    called = {call.id for message in answer.messages for call in message.tool_calls}
+    told = {message.tool_call_id for message in answer.messages if message.role is Role.TOOL}
+    if orphans(answer.messages) or called - told:
+        raise InvalidInput("executor", "gave a tool's call or result without the other", "Give both, in order.")
     return answer
 
 

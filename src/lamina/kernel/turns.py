@@ -15,7 +15,6 @@ from lamina.agents.metering import AbsentModel, MeteredModel
 from lamina.domain.context import ComputedContext
 from lamina.domain.intent import Intent, IntentError, IntentResult, IntentStatus
 from lamina.domain.message import Message, Role
-from lamina.domain.message_groups import orphans
 from lamina.domain.thread import ThreadContext, ThreadStatus
 from lamina.errors import ConfigError, InvalidInput, InvalidType, LaminaError, ScopeError, ThreadArchivedError
 from lamina.kernel.model_router import ModelRouter, Task
@@ -170,7 +169,6 @@ class TurnRunner:
         )
         try:
             answer = await run_agent(agent.executor, turn)
-            _check_messages(answer)
         except Exception as error:  # a host's code, or a model: whatever it raises is the agent's failure
             log.warning("the agent %s failed %s with %s", agent.name, intent.id, type(error).__name__)
             raise _Failed(_told(error)) from error
@@ -267,15 +265,3 @@ def _messages(answer: AgentAnswer) -> list[Message]:
     if not said or said[-1].role is not Role.ASSISTANT or said[-1].tool_calls:
         said.append(Message.assistant(answer.text))
     return said
-
-
-def _check_messages(answer: AgentAnswer) -> None:
-    text: object = answer.text
-    if not isinstance(text, str) or not all(isinstance(each, Message) for each in answer.messages):
-        raise InvalidType("executor", "must answer text and a list of Message", "Give AgentAnswer such.")
-    if orphans(answer.messages):
-        raise InvalidInput("executor", "gave a tool's result without its call", "Give both, in order.")
-    called = [call.id for message in answer.messages for call in message.tool_calls]
-    told = {message.tool_call_id for message in answer.messages if message.role is Role.TOOL}
-    if any(id not in told for id in called):
-        raise InvalidInput("executor", "gave a tool's call without its result", "Give both, in order.")
