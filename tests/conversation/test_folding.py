@@ -17,7 +17,7 @@ from lamina.ports.hooks import MemoryHooks
 from lamina.ports.language_model import Completion
 from lamina.settings.conversation import SummaryConfig
 from lamina.state.sqlite import SqliteStateStore
-from lamina.testing import EchoModel, HashingEmbedder, counting_ids
+from lamina.testing import EchoModel
 
 COMPACTION = WindowPolicy(60, 10)
 SMALL = WindowPolicy(fold_at=6, keep=2)
