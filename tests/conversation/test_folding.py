@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 
 import pytest
 
@@ -17,7 +18,7 @@ from lamina.ports.hooks import MemoryHooks
 from lamina.ports.language_model import Completion
 from lamina.settings.conversation import SummaryConfig
 from lamina.state.sqlite import SqliteStateStore
-from lamina.testing import EchoModel, HashingEmbedder, counting_ids
+from lamina.testing import EchoModel
 
 COMPACTION = WindowPolicy(60, 10)
 SMALL = WindowPolicy(fold_at=6, keep=2)
@@ -387,6 +388,35 @@ async def test_a_function_of_the_hosts_may_write_the_summary(make, fill):
     (summary,) = (await manager.retrieve("t")).summaries
     assert (summary.text, summary.source) == ("By hand.", SummarySource.CUSTOM)
     assert (await manager.history("t", limit=1))[0].text == "Message 1 of the harbour log."
+
+
+async def test_a_function_that_blocks_holds_up_neither_the_loop_nor_the_thread(make, fill):
+    go = threading.Event()
+    manager = make(
+        policy=SMALL, summarizer=lambda previous, messages: str(go.wait(30)), summary=SummaryConfig(timeout=0.05)
+    )
+    await fill(manager, 6)
+    go.set()
+    assert await live(manager) == [1, 2, 3, 4, 5, 6]
+    assert "nothing within 0.05 s" in (await manager.get_thread_context("t")).warnings[0]
+
+
+@pytest.mark.parametrize("result", [None, 7, b"x", ["x"], {"text": "x"}, {"summary": None}, "", "\u200b"])
+async def test_whatever_a_function_of_the_hosts_gives_that_is_no_summary_counts_as_failure(make, fill, result):
+    manager = make(policy=SMALL, summarizer=lambda previous, messages: result)
+    await fill(manager, 6)
+    assert await live(manager) == [1, 2, 3, 4, 5, 6]
+    assert (await manager.get_thread_context("t")).warnings
+
+
+async def test_an_async_function_of_the_hosts_may_give_topics_and_facts(make, fill):
+    async def summarize(previous, messages):
+        return {"summary": "By hand.", "topics": ["log", 3], "facts": ["The log is kept.", None]}
+
+    manager = make(policy=SMALL, summarizer=summarize)
+    await fill(manager, 6)
+    (summary,) = (await manager.retrieve("t")).summaries
+    assert (summary.topics, summary.facts) == (["log"], ["The log is kept."])
 
 
 async def test_system_messages_are_not_summarised_for_they_stay(make, fill):

@@ -79,8 +79,8 @@ class Folder:
         """Whether a thread with its newest message there can be due, as far as can be told without reading it."""
         return last_index - thread.folded_through >= self._policy.due_at
 
-    async def fold(self, ref: ThreadRef, *, force: bool = False) -> CompactionReport:
-        """Fold what the policy says, if anything.
+    async def fold(self, ref: ThreadRef, *, force: bool = False, keep: int | None = None) -> CompactionReport:
+        """Fold what the policy says, if anything; with `keep`, everything older than the last so many messages.
 
         Facts are stored before the folding: if the process ends in between, the next one finds and confirms
         them. A summary that came too late, for another process folded first, is thrown away.
@@ -89,9 +89,10 @@ class Folder:
             ThreadNotFound: there is no such thread.
             AdapterError: the store failed; nothing was folded.
         """
+        policy = self._policy if keep is None else WindowPolicy(keep + 1, keep)
         report = CompactionReport()
         for _ in range(_ATTEMPTS):
-            plan = await self._plan(ref, force=force)
+            plan = await self._plan(ref, policy, force=force or keep is not None)
             report = CompactionReport(
                 kept=plan.kept, summary=None if plan.previous is None else rendered(plan.previous)
             )
@@ -106,13 +107,13 @@ class Folder:
         report.warnings.append("Other processes folded this thread again and again; nothing was folded here.")
         return report
 
-    async def _plan(self, ref: ThreadRef, *, force: bool) -> _Plan:
+    async def _plan(self, ref: ThreadRef, policy: WindowPolicy, *, force: bool) -> _Plan:
         head = await self._store.get_thread(ref)
         if head is None:
             raise ThreadNotFound(ref.id)
         events = await self._store.events(ref, after=head.folded_through)
         live = [event.message for event in events]
-        cut = fold_through(live, self._policy, force=force)
+        cut = fold_through(live, policy, force=force)
         current = await self._store.summaries(ref, limit=1) if head.folded_through else []
         return _Plan(
             head=head,

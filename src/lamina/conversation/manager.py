@@ -8,18 +8,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
+from lamina.conversation.expanding import ExpandTool, make_expand_tool
 from lamina.conversation.folding import CompactionReport, Folder
 from lamina.conversation.messages import (
     MessageReader,
+    check_same,
     check_thread_metadata,
     new_message_id,
     read_calls,
     read_role,
-    same_saying,
 )
 from lamina.conversation.originals import originals
-from lamina.conversation.reading import ThreadReader, check_owner, without_reserved
+from lamina.conversation.reading import ThreadOriginals, ThreadReader, check_owner, without_reserved
 from lamina.conversation.summarizer import CustomSummarizer, Summarizer
+from lamina.conversation.thread_tiers import ThreadTiers
 from lamina.conversation.user_facts import extract_facts
 from lamina.conversation.window import WindowPolicy
 from lamina.domain.memory import DEFAULT_NAME
@@ -30,7 +32,6 @@ from lamina.domain.validation import check_whole_number
 from lamina.errors import (
     AdapterError,
     ConfigError,
-    Conflict,
     InvalidInput,
     NoModelConfiguredError,
     ScopeError,
@@ -44,6 +45,7 @@ from lamina.ports.state_store import StateStore
 from lamina.ports.token_counter import TokenCounter
 from lamina.providers.tokens import EstimateCounter
 from lamina.settings.conversation import SummaryConfig
+from lamina.settings.tiers import ContextThresholds
 
 __all__ = ["ConversationManager"]
 
@@ -87,6 +89,7 @@ class ConversationManager:
         policy: WindowPolicy | None = None,
         summarizer: CustomSummarizer | None = None,
         summary: SummaryConfig | None = None,
+        context_engineering: ContextThresholds | None = None,
         store_facts: bool = True,
         counter: TokenCounter | None = None,
         clock: Clock = utc_now,
@@ -96,6 +99,7 @@ class ConversationManager:
         """`summarizer` takes the place of `llm` for summaries; without both, they are made of extracts.
 
         Facts about the user that the model finds while it summarises go to `memory`, unless `store_facts` is off.
+        `context_engineering` keeps the tokens of each thread inside tiers, after the policy has kept its number.
         The store, the model and the memory stay the caller's: nothing here closes them.
 
         Raises:
@@ -113,7 +117,10 @@ class ConversationManager:
         self._counter = counter or EstimateCounter()
         self._messages = MessageReader(counter=self._counter, clock=clock, new_id=new_id)
         self._summarizer = Summarizer(summary or SummaryConfig(), self._counter.count, llm, summarizer)
-        self._reader = ThreadReader(store, self._summarizer, self._counter)
+        self._tiers = None
+        if context_engineering is not None:
+            self._tiers = ThreadTiers(store, context_engineering, counter=self._counter, clock=clock, emit=emit)
+        self._reader = ThreadReader(store, self._summarizer, self._counter, context_engineering)
         self._folder = Folder(
             store,
             self._summarizer,
@@ -201,8 +208,8 @@ class ConversationManager:
             await self._check_ids(ref, events)
             kept = await self._store.append(ref, events, now=self._clock())
         for given, stored in zip(events, originals(kept), strict=True):
-            _check_same(stored, given.message)
-        if self._folder.may_be_due(thread, max(event.message.index for event in kept)):
+            check_same(stored, given.message)
+        if self._tiers or self._folder.may_be_due(thread, max(event.message.index for event in kept)):
             await self._fold_when_free(ref, gate)
         return originals(kept)
 
@@ -280,6 +287,20 @@ class ConversationManager:
         check_whole_number("limit", limit, 0, _MOST)
         return await self._reader.history(await self._known(id, owner), offset, limit)
 
+    async def expand(self, thread_id: str, reference: str | int, *, owner: str | None = None) -> Message:
+        """The message of this index (`#12`) or id as it was added, whatever stands in its place in the context.
+
+        Raises:
+            ThreadNotFound: there is no such thread.
+            MessageNotFound: it has no such message.
+            ScopeError: it is another owner's.
+        """
+        return await self._reader.original(await self._known(thread_id, owner), reference)
+
+    def expand_tool(self, thread_id: str, *, owner: str | None = None) -> ExpandTool:
+        """A tool for an agent that gives the originals of compacted messages of this one thread."""
+        return make_expand_tool(ThreadOriginals(self._reader, self.tenant, owner), self._ref(thread_id).id)
+
     async def delete(self, id: str, *, owner: str | None = None) -> bool:
         """Delete the thread with all its messages and summaries, for good; False if there is none.
 
@@ -343,7 +364,7 @@ class ConversationManager:
         """Refuse an id that is taken by a message which says something else, before anything is written."""
         given = {event.message.id: event.message for event in events}
         for kept in await self._store.find_events(ref, list(given)):
-            _check_same(originals([kept])[0], given[kept.message.id])
+            check_same(originals([kept])[0], given[kept.message.id])
 
     async def _fold_when_free(self, ref: ThreadRef, gate: _Gate) -> None:
         """Fold what is due, unless a call of this process is at it: that one then looks once more."""
@@ -356,6 +377,8 @@ class ConversationManager:
                 gate.again = False
                 try:
                     await self._folder.fold(ref)
+                    if self._tiers is not None and await self._tiers.compact(ref):
+                        await self._folder.fold(ref, keep=self._tiers.thresholds.recent_to_keep)
                 except (AdapterError, ThreadNotFound) as error:
                     # The message is stored: saying otherwise would make the caller add it twice.
                     log.warning("folding the thread %s failed: %s", ref.id, type(error).__name__)
@@ -367,8 +390,3 @@ class ConversationManager:
         if not await self._store.update_thread(thread.ref, now=self._clock(), status=status):
             raise ThreadNotFound(id)
         return True
-
-
-def _check_same(kept: Message, given: Message) -> None:
-    if not same_saying(kept, given):
-        raise Conflict(f"The message id {given.id!r}", "it is taken by another message", "Give another id, or none.")

@@ -14,12 +14,12 @@ from lamina.domain.message_size import message_tokens
 from lamina.domain.storable import storable_event
 from lamina.domain.text import is_blank
 from lamina.domain.thread import ThreadEvent
-from lamina.errors import InvalidInput, InvalidType
+from lamina.errors import Conflict, InvalidInput, InvalidType
 from lamina.memory.inputs import read_instant
 from lamina.ports.clock import Clock, IdFactory
 from lamina.ports.token_counter import TokenCounter
 
-__all__ = ["MessageReader", "check_thread_metadata", "new_message_id", "read_calls", "read_role", "same_saying"]
+__all__ = ["MessageReader", "check_same", "check_thread_metadata", "new_message_id", "read_calls", "read_role"]
 
 
 def new_message_id() -> str:
@@ -77,19 +77,24 @@ def check_thread_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(metadata, Mapping):
         raise InvalidType("metadata", f"must be a dict, not {type(metadata).__name__}", "Give a dict.")
     for key in metadata:
-        if isinstance(key, str) and key.startswith(RESERVED):
+        if str(key).startswith(RESERVED):
             raise InvalidInput("metadata", f"has the reserved key {key!r}", f"Begin no key with {RESERVED!r}.")
     return dict(metadata)
 
 
-def same_saying(kept: Message, given: Message) -> bool:
-    """Whether two messages of one id say the same, so that adding it again changes nothing."""
+def check_same(kept: Message, given: Message) -> None:
+    """Refuse a message under the id of another: under one id, only the same words may be added again.
+
+    Raises:
+        Conflict: the two say different things.
+    """
     said = (
         message_to_json(each.replace(id="", timestamp=None, index=0, parent=None, metadata={}))
         for each in (kept, given)
     )
     first, second = map(canonical_json, said)
-    return first == second
+    if first != second:
+        raise Conflict(f"The message id {given.id!r}", "it is taken by another message", "Give another id, or none.")
 
 
 def _message(place: int, given: object) -> Message:

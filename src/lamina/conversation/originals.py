@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lamina.conversation.compaction import decompress_event
 from lamina.domain.message import Message
 from lamina.domain.thread import ThreadEvent
 
@@ -12,4 +13,4 @@ __all__ = ["originals"]
 
 def originals(events: Sequence[ThreadEvent]) -> list[Message]:
     """The messages of the events, the compacted ones restored."""
-    return [event.message for event in events]
+    return [decompress_event(event).message for event in events]

@@ -20,6 +20,7 @@ from lamina.domain.thread import Summary, SummarySource
 from lamina.errors import ProviderError, ProviderUnavailable
 from lamina.ports.language_model import ChatMessage, ChatRole, Completion, LanguageModel
 from lamina.prompts import render
+from lamina.providers.worker_threads import WorkerThreads
 from lamina.settings.conversation import SummaryConfig
 
 __all__ = ["CustomSummarizer", "Summarizer", "SummaryFailed", "ask"]
@@ -46,6 +47,9 @@ _TOKENS_PER_MESSAGE: Final = 100
 """Of extracts: so that a single long message does not take the place of many."""
 _TEXT_SHARE: Final = 0.6
 """Of a summary's tokens, what the model is told to use for the text; the lists beside it take the rest."""
+
+
+_threads = WorkerThreads("lamina-summarizers", 4)
 
 
 class SummaryFailed(Exception):
@@ -162,7 +166,7 @@ class Summarizer:
             async with asyncio.timeout(self.config.timeout):
                 # A function that is not async may take its time: it must not hold up the event loop.
                 is_async = inspect.iscoroutinefunction(custom)
-                result = custom(former, own) if is_async else await asyncio.to_thread(custom, former, own)
+                result = custom(former, own) if is_async else await _threads.run(custom, former, own)
                 answer: Any = await result if inspect.isawaitable(result) else result
         except TimeoutError as error:
             raise SummaryFailed(f"the summarizer gave nothing within {self.config.timeout:g} s") from error
