@@ -195,18 +195,19 @@ async def test_a_source_that_raises_cancelled_is_a_failed_step(memory):
 
 async def test_being_cancelled_propagates_and_reaches_the_sources(memory):
     seen = []
+    began = asyncio.Event()
 
     class Slow:
         async def retrieve(self, *_, **__):
             try:
                 seen.append("began")
+                began.set()
                 await asyncio.Event().wait()
             finally:
                 seen.append("ended")
 
     task = asyncio.create_task(ContextEngine(memory, rag=Slow()).compute(intent_id="i", goal=GOAL, owner_id="ana"))
-    while not seen:
-        await asyncio.sleep(0)
+    await began.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

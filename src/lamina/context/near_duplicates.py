@@ -13,7 +13,7 @@ _RUN: Final = 5
 MAX_CHARS: Final = 20_000
 """Longer texts resemble only their equals: comparing them would cost more than it saves."""
 
-_WORD: Final = re.compile(r"\w+")
+_WORD: Final = re.compile(r"[^\W_]+")
 _NEGATION: Final = re.compile(
     r"\b(?:not|no|never|none|nor|without|cannot|don|doesn|didn|isn|aren|wasn|weren|won|wouldn|shouldn|couldn|can|"
     r"nicht|nie|niemals|ohne|kein\w*|ne|pas|jamais|sans|non|sin|nunca|sem|não|nao|niet|geen|inte|ikke|değil|yok|"
