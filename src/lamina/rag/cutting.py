@@ -42,7 +42,8 @@ def pieces(text: str, start: int, end: int, size: int, count: Count) -> Iterator
     while start < end:
         after = head_end(text, start, end, size, count)
         if after < end:
-            after = _snapped(text, start, after)
+            snapped = _snapped(text, start, after)
+            after = snapped if count(text[start:snapped]) <= size else after
         yield start, after
         start = after
 
@@ -50,26 +51,28 @@ def pieces(text: str, start: int, end: int, size: int, count: Count) -> Iterator
 def head_end(text: str, start: int, end: int, limit: int, count: Count) -> int:
     """Up to where from `start` on there are at most `limit` tokens, and not many less; always beyond `start`."""
     length = _longest(lambda n: count(text[start : start + n]), end - start, limit)
-    cut = start + max(length, 1)
-    while cut < end and cut - 1 > start and start + length - cut < _MAX_BACK and _parts_a_sign(text, cut):
+    most = start + max(length, 1)
+    cut = most
+    while cut < end and cut > max(start + 1, most - _MAX_BACK) and _parts_a_sign(text, cut):
         cut -= 1
-    if cut < end and _parts_a_sign(text, cut):  # it gave way in vain
-        return start + max(length, 1)
-    return cut
+    if cut == most or (cut < end and _parts_a_sign(text, cut)):
+        return most  # there was nothing to give way to, or it gave way in vain
+    return cut if count(text[start:cut]) <= limit else most  # a shorter text may have more tokens
 
 
 def tail_start(text: str, start: int, end: int, limit: int, count: Count) -> int:
     """From where on before `end` there are at most `limit` tokens; `end` itself if there is no room for any."""
-    if not limit:
+    if limit < 1:
         return end
-    cut = end - _longest(lambda n: count(text[end - n : end]), end - start, limit)
-    while cut < end and _parts_a_sign(text, cut):
+    least = end - _longest(lambda n: count(text[end - n : end]), end - start, limit)
+    cut = least
+    while cut < min(end, least + _MAX_BACK) and _parts_a_sign(text, cut):
         cut += 1
-    return cut
+    return cut if count(text[cut:end]) <= limit else least
 
 
 def _longest(size_of: Callable[[int], int], most: int, limit: int) -> int:
-    """The greatest length that was found to be within the limit, by guessing from what was counted last."""
+    """The greatest length within the limit, as far as sizes grow with it; guessed from what was counted last."""
     fits, exceeds = 0, most + 1  # as far as is known
     guess = min(most, limit * _CHARS_PER_TOKEN)
     step = 0
@@ -90,6 +93,22 @@ def _longest(size_of: Callable[[int], int], most: int, limit: int) -> int:
         else:
             least = guess + 1 if step <= _GUESSES else guess + guess // 4 + 1
             guess = min(max(aimed, least), guess * _GROWTH, most)
+    return _to_the_edge(size_of, limit, fits, exceeds)
+
+
+def _to_the_edge(size_of: Callable[[int], int], limit: int, fits: int, exceeds: int) -> int:
+    """From a length that fits up to where the next token begins: first in strides, then by halving."""
+    stride = 1
+    while fits + stride < exceeds and size_of(fits + stride) <= limit:
+        fits += stride
+        stride *= 2
+    exceeds = min(exceeds, fits + stride)
+    while exceeds - fits > 1:
+        middle = (fits + exceeds) // 2
+        if size_of(middle) <= limit:
+            fits = middle
+        else:
+            exceeds = middle
     return fits
 
 

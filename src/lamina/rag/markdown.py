@@ -267,7 +267,8 @@ class _Scanner:
         )
 
     def _is_table(self) -> bool:
-        if "|" not in self._body or self._ahead is None or "-" not in self._next_body:
+        is_underline = "|" not in self._next_body and ":" not in self._next_body
+        if "|" not in self._body or "-" not in self._next_body or is_underline:
             return False
         return _DELIMITERS.match(self._next_body.lstrip()) is not None and _cells(self._body) == _cells(self._next_body)
 
