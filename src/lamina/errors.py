@@ -16,6 +16,7 @@
     ├── ContextOverflowError                  a context is above the hard limit
     ├── NoModelConfiguredError                the call needs a language model, and there is none
     ├── AskError                              an intent failed
+    ├── NotStarted (RuntimeError)             what is asked for is not open
     ├── Unsupported                           a backend did not declare what the call needs
     ├── MissingExtra (ImportError)            an optional dependency is not installed
     ├── AdapterError                          a storage backend failed
@@ -55,6 +56,7 @@ __all__ = [
     "MissingExtra",
     "NoModelConfiguredError",
     "NotFound",
+    "NotStarted",
     "ProviderError",
     "ProviderUnavailable",
     "ScopeError",
@@ -210,6 +212,18 @@ class AskError(LaminaError):
 
     def __str__(self) -> str:
         return self.problem
+
+
+class NotStarted(LaminaError, RuntimeError):
+    """What is asked for is not open yet, or no longer."""
+
+    def __init__(self, subject: str, remedy: str) -> None:
+        super().__init__(subject, remedy)
+        self.subject = subject
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.subject} is not started. {self.remedy}"
 
 
 class Unsupported(LaminaError):

@@ -16,6 +16,7 @@ from lamina.memory.embedding import EmbeddingSpace
 from lamina.memory.hooks import HookRunner
 from lamina.memory.inputs import EntryDefaults, Filters, read_filter
 from lamina.ports.clock import Clock, IdFactory
+from lamina.ports.events import Emit, Event, EventName
 from lamina.ports.memory_adapter import MemoryAdapter
 from lamina.settings import ScoringConfig
 
@@ -42,6 +43,12 @@ class Runtime:
     space: EmbeddingSpace
     clock: Clock
     new_id: IdFactory
+    emit: Emit | None = None
+
+    def tell(self, name: EventName, **facts: Any) -> None:
+        """Tell a host what has happened, if one listens: ids and counts, never content."""
+        if self.emit is not None:
+            self.emit(Event(name, self.clock(), self.defaults.tenant, facts))
 
     @property
     def tenant_scope(self) -> Scope:

@@ -1,0 +1,156 @@
+"""Reads what a caller adds to short-term memory."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final, TypeAlias
+
+from lamina.conversation.compaction import COMPACTION_KEY, compaction_of
+from lamina.conversation.summarizing import SUMMARY_KEY
+from lamina.domain.memory import Unset
+from lamina.domain.message import ContentPart, Message
+from lamina.domain.message_formats import from_openai
+from lamina.domain.message_size import message_tokens
+from lamina.domain.text import check_name
+from lamina.domain.thread import ThreadEvent
+from lamina.domain.validation import check_instant
+from lamina.errors import InvalidInput, InvalidType
+from lamina.ports.token_counter import TokenCounter
+
+__all__ = [
+    "DEFAULT_SESSION",
+    "MemoryEvent",
+    "MemoryEventInput",
+    "changed_event",
+    "named_session",
+    "new_message_id",
+    "read_event",
+    "session_of",
+]
+
+MemoryEvent: TypeAlias = ThreadEvent
+"""A message of a session, with free state beside it."""
+
+MemoryEventInput: TypeAlias = ThreadEvent | Message | Mapping[str, Any]
+"""An event; a message; `{"message": {...}, "state": {...}}`; or a message as OpenAI's chat completions have it."""
+
+DEFAULT_SESSION: Final = "default"
+_SESSION_KEYS: Final = ("session_id", "sessionId")
+_EVENT_KEYS: Final = {"message", "state"}
+_OWN_KEYS: Final = ("id", "timestamp", "metadata")
+
+
+def read_event(given: MemoryEventInput, counter: TokenCounter, new_id: Callable[[], str], now: datetime) -> ThreadEvent:
+    """The event, with an id, a time and its size; nothing of it is changed otherwise.
+
+    Raises:
+        InvalidInput: a field has a value that cannot be taken.
+        InvalidType: it is no event, or a field has the wrong type.
+    """
+    event = _event(given)
+    if SUMMARY_KEY in event.state:
+        raise InvalidInput(f"state.{SUMMARY_KEY}", "is kept for summaries", "Use another key.")
+    compaction_of(event)  # of one that comes from elsewhere: it must be possible to restore it
+    message = event.message
+    timestamp = now if message.timestamp is None else check_instant("message.timestamp", message.timestamp)
+    id = check_name("message.id", message.id) if message.id else new_id()
+    message = message.replace(id=id, timestamp=timestamp, index=0)
+    return ThreadEvent(message, dict(event.state), message_tokens(message, counter.count), counter.name)
+
+
+def new_message_id() -> str:
+    """`msg_` and 16 hex digits of a random UUID."""
+    return f"msg_{uuid.uuid4().hex[:16]}"
+
+
+def named_session(session_id: str | None) -> str:
+    """The session of this id, or `default`."""
+    return DEFAULT_SESSION if session_id is None else check_name("session_id", session_id)
+
+
+def session_of(event: ThreadEvent, session_id: str | None) -> str:
+    """The session that is asked for, else the one that the event's state names, else `default`."""
+    if session_id is None:
+        named = (event.state[key] for key in _SESSION_KEYS if event.state.get(key) is not None)
+        session_id = next(named, DEFAULT_SESSION)
+    return check_name("session_id", session_id)
+
+
+def changed_event(
+    event: ThreadEvent,
+    *,
+    content: str | list[ContentPart] | Unset,
+    state: Mapping[str, Any] | Unset,
+    metadata: Mapping[str, Any] | Unset,
+    counter: TokenCounter,
+) -> ThreadEvent:
+    """The event with what is given changed, and its size; new content takes the place of a reference too."""
+    message = event.message
+    record = {key: event.state[key] for key in (COMPACTION_KEY,) if key in event.state}
+    kept = {key: value for key, value in event.state.items() if key not in record}
+    if not isinstance(content, Unset):
+        message, record = message.replace(content=content), {}
+    if not isinstance(metadata, Unset):
+        message = message.replace(metadata=dict(metadata))
+    if not isinstance(state, Unset):
+        kept = dict(state)
+        if reserved := sorted({COMPACTION_KEY, SUMMARY_KEY} & kept.keys()):
+            raise InvalidInput(f"state.{reserved[0]}", "cannot be changed", "Use another key.")
+    tokens = message_tokens(message, counter.count)
+    return event.replace(message=message, state={**kept, **record}, tokens=tokens, counter=counter.name)
+
+
+def _event(given: object) -> ThreadEvent:
+    if isinstance(given, Message):
+        return ThreadEvent(given)
+    if isinstance(given, ThreadEvent):
+        if not isinstance(given.message, Message):
+            raise InvalidType("event.message", f"must be a Message, not {type(given.message).__name__}", "Give one.")
+        if not isinstance(given.state, Mapping):
+            raise InvalidType("event.state", f"must be a dict, not {type(given.state).__name__}", "Give a dict.")
+        return given
+    if not isinstance(given, Mapping):
+        problem = f"must be a MemoryEvent, a Message or a mapping, not {type(given).__name__}"
+        raise InvalidType("event", problem, 'Give {"message": {"role": ..., "content": ...}}.')
+    if "message" not in given:
+        return ThreadEvent(_message(given))
+    if unknown := [str(key) for key in given if key not in _EVENT_KEYS]:
+        raise InvalidInput(f"event.{unknown[0]}", "is unknown", "An event has a message and a state.")
+    state = given.get("state")
+    if state is not None and not isinstance(state, Mapping):
+        raise InvalidType("event.state", f"must be a mapping, not {type(state).__name__}", "Give a dict.")
+    message = given["message"]
+    return ThreadEvent(message if isinstance(message, Message) else _message(message), dict(state or {}))
+
+
+def _message(given: object) -> Message:
+    if not isinstance(given, Mapping):
+        problem = f"must be a Message or a mapping, not {type(given).__name__}"
+        raise InvalidType("event.message", problem, 'Give {"role": ..., "content": ...}.')
+    message = from_openai([{key: value for key, value in given.items() if key not in _OWN_KEYS}])[0]
+    metadata = given.get("metadata")
+    if metadata is not None and not isinstance(metadata, Mapping):
+        raise InvalidType("message.metadata", f"must be a mapping, not {type(metadata).__name__}", "Give a dict.")
+    id = given.get("id")
+    return message.replace(
+        id="" if id is None else check_name("message.id", id),
+        timestamp=_timestamp(given.get("timestamp")),
+        metadata=dict(metadata or {}),
+    )
+
+
+def _timestamp(value: Any) -> datetime | None:
+    """An aware datetime, a text in ISO 8601, or seconds since 1970."""
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            raise InvalidInput("message.timestamp", "is no time in ISO 8601", "Give an aware datetime.") from None
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            value = datetime.fromtimestamp(value, UTC)
+        except (ValueError, OverflowError, OSError):
+            raise InvalidInput("message.timestamp", "is no time that there is", "Give an aware datetime.") from None
+    return None if value is None else check_instant("message.timestamp", value)
