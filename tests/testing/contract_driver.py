@@ -26,13 +26,13 @@ class Case:
         return f"{self.name}[{', '.join(repr(value)[:40] for value in self.parameters.values())}]"
 
 
-def contract_tests() -> list[str]:
-    return sorted(name for name in dir(MemoryAdapterContract) if name.startswith("test_"))
+def contract_tests(contract: type = MemoryAdapterContract) -> list[str]:
+    return sorted(name for name in dir(contract) if name.startswith("test_"))
 
 
-def cases(name: str) -> Iterator[Case]:
+def cases(name: str, contract: type = MemoryAdapterContract) -> Iterator[Case]:
     """The cases that pytest would make of the test's `parametrize` marks."""
-    marks = getattr(getattr(MemoryAdapterContract, name), "pytestmark", [])
+    marks = getattr(getattr(contract, name), "pytestmark", [])
     choices = [list(_choices(mark)) for mark in marks if mark.name == "parametrize"]
     for chosen in product(*choices):
         yield Case(name, {key: value for each in chosen for key, value in each.items()})

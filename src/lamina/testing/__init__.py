@@ -1,4 +1,4 @@
-"""What tests of an adapter, and of code that uses Lamina, need.
+"""What tests of an adapter or a state store, and of code that uses Lamina, need.
 
     from lamina.testing import MemoryAdapterContract
 
@@ -10,7 +10,8 @@
             yield adapter
             await adapter.close()
 
-`MemoryAdapterContract` and `known_gap` need the extra `testing`; the stand-ins need nothing.
+`StateStoreContract` is the like for a state store. Both and `known_gap` need the extra `testing`; the
+stand-ins need nothing.
 """
 
 from __future__ import annotations
@@ -25,14 +26,30 @@ from lamina.testing.embedder import HashingEmbedder
 from lamina.testing.language_model import EchoModel
 
 if TYPE_CHECKING:
-    from lamina.testing.memory_contract.contract import MemoryAdapterContract, known_gap
+    from lamina.testing.contract_guard import known_gap
+    from lamina.testing.memory_contract.contract import MemoryAdapterContract
+    from lamina.testing.state_contract.contract import StateStoreContract
 
-__all__ = ["EchoModel", "FrozenClock", "HashingEmbedder", "MemoryAdapterContract", "counting_ids", "known_gap"]
+__all__ = [
+    "EchoModel",
+    "FrozenClock",
+    "HashingEmbedder",
+    "MemoryAdapterContract",
+    "StateStoreContract",
+    "counting_ids",
+    "known_gap",
+]
+
+_NEED_PYTEST = {
+    "MemoryAdapterContract": "lamina.testing.memory_contract.contract",
+    "StateStoreContract": "lamina.testing.state_contract.contract",
+    "known_gap": "lamina.testing.contract_guard",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in {"MemoryAdapterContract", "known_gap"}:
+    if name not in _NEED_PYTEST:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if any(find_spec(needed) is None for needed in ("pytest", "pytest_asyncio", "hypothesis")):
         raise MissingExtra(f"lamina.testing.{name}", "testing")
-    return getattr(import_module("lamina.testing.memory_contract.contract"), name)
+    return getattr(import_module(_NEED_PYTEST[name]), name)
