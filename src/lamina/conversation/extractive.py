@@ -18,7 +18,7 @@ from typing import Final
 from lamina.conversation.facts import Fact, FactKind, facts_in, sentences
 from lamina.domain.message_size import Count
 
-__all__ = ["extract", "is_decision"]
+__all__ = ["extract", "files_line", "is_decision"]
 
 _WEIGHT: Final = {
     FactKind.LINK: 2.0,
@@ -39,7 +39,14 @@ _OVERHEAD_CHARS: Final = 60
 _MOST_FACTS: Final = 8
 """So that a line of forty numbers does not outweigh what was said."""
 
-_FILES_SHARE: Final = 0.25
+_MOST_LISTED: Final = 1_000
+_MOST_ALIKE: Final = 50
+"""With how many files of the same last name one is compared."""
+
+_FOLDER_SHARE: Final = 0.3
+"""What naming a folder, a package or another path without an extension counts for, beside naming a file."""
+
+_FILES_SHARE: Final = 0.3
 _SENTENCES_SHARE: Final = 0.85
 _PREVIOUS_SHARE: Final = 0.6
 """Of the sentences' room: what the sentences of the former summary get before new ones may displace them."""
@@ -60,7 +67,7 @@ _INDEX: Final = {
     "Names and dates": (FactKind.NAME, FactKind.DATE),
     "Terms": (FactKind.IDENTIFIER,),
 }
-_INDEX_LINE: Final = re.compile(rf"^({'|'.join(_INDEX)}): (.+)$")
+_INDEX_LINE: Final = re.compile(rf"^({'|'.join(_INDEX)})(?: under (\S+))?: (.+)$")
 _COUNTED: Final = re.compile(r"^(.+) \((\d{1,9})\)$")
 
 
@@ -83,6 +90,12 @@ def extract(texts: Iterable[str], *, max_tokens: int, count: Count, previous: st
     while summary and count("\n".join(summary)) > max_tokens:
         summary.pop()
     return "\n".join(summary)
+
+
+def files_line(counted: Counter[str]) -> str:
+    """A line of files for `previous`, with how often each was named; "" if there are none."""
+    items = [_counted(path, often) for path, often in counted.most_common(_MOST_LISTED)]
+    return f"Files: {', '.join(items)}" if items else ""
 
 
 def is_decision(sentence: str) -> bool:
@@ -126,10 +139,11 @@ class _Material:
             if match is None:
                 rest.append(line)
                 continue
-            for item in match[2].split(", "):
+            root = f"{match[2]}/" if match[2] else ""
+            for item in match[3].split(", "):
                 counted = _COUNTED.match(item)
                 text, often = (counted[1], int(counted[2])) if counted else (item, 1)
-                self.often[_listed(match[1], text)] += often
+                self.often[_listed(match[1], root + text)] += often
         for sentence in sentences("\n".join(rest)):
             self._add(sentence, is_old=True, count=False)
 
@@ -164,13 +178,13 @@ class _Selection:
 
     def lines(self) -> list[str]:
         """The lines of the summary; in tokens they add up to no more than the room, but for rounding."""
-        files = self._index_line("Files", int(self._max_tokens * _FILES_SHARE))
+        files = self._index_lines("Files", int(self._max_tokens * _FILES_SHARE))
         room = int(self._max_tokens * _SENTENCES_SHARE)
         everything = self._material.sentences
         old = [each for each in everything if each.is_old]
         self._pick(old, self._used + int((room - self._used) * _PREVIOUS_SHARE))
         self._pick(everything, room)
-        others = [self._index_line(label, self._max_tokens - self._used) for label in _INDEX if label != "Files"]
+        others = [self._index_lines(label, self._max_tokens - self._used) for label in _INDEX if label != "Files"]
         self._pick(everything, self._max_tokens)
         picked = [f"- {everything[place].text}" for place in sorted(self._picked)]
         if not picked and not files and everything:
@@ -190,6 +204,8 @@ class _Selection:
             if heap and now > heap[0][0] and now > value:
                 heapq.heappush(heap, (now, place))
                 continue
+            if now <= 0:
+                return
             cost = self._count(f"- {sentences[place].text}\n")
             if self._used + cost > room:
                 misses += 1
@@ -199,18 +215,35 @@ class _Selection:
             self._picked.add(place)
             covered.update(sentences[place].facts)
 
-    def _index_line(self, label: str, room: int) -> list[str]:
+    def _index_lines(self, label: str, room: int) -> list[str]:
         """The facts of these kinds that no picked sentence names, most often named first; none if nothing fits."""
         kinds = _INDEX[label]
-        ranked = [
-            (fact, often)
-            for fact, often in self._material.often.most_common()
-            if fact.kind in kinds and fact not in self._covered
-        ]
+        counted = Counter({fact: often for fact, often in self._material.often.items() if fact.kind in kinds})
+        if label == "Files":
+            return self._file_lines(_by_longest_name(counted), room)
+        ranked = [(fact, often) for fact, often in counted.most_common() if fact not in self._covered]
+        return self._line(label, ranked, room)
+
+    def _file_lines(self, counted: Counter[Fact], room: int) -> list[str]:
+        """Files in two lines: those under the folder that most of them share, named from there on, and others."""
+        ranked = sorted(
+            counted.items(), key=lambda item: -item[1] * (1 if _has_extension(item[0].text) else _FOLDER_SHARE)
+        )
+        ranked = ranked[:_MOST_LISTED]
+        root = _shared_folder([fact.text for fact, _ in ranked[:_MOST_ALIKE]])
+        if root is None:
+            return self._line("Files", ranked, room)
+        inside = [(fact, often) for fact, often in ranked if fact.text.startswith(f"{root}/")]
+        outside = [(fact, often) for fact, often in ranked if not fact.text.startswith(f"{root}/")]
+        weight = sum(often for _, often in inside) / max(1, sum(counted.values()))
+        lines = self._line(f"Files under {root}", inside, int(room * max(0.5, weight)), root=f"{root}/")
+        return [*lines, *self._line("Files", outside, room - sum(self._count(f"{line}\n") for line in lines))]
+
+    def _line(self, label: str, ranked: Sequence[tuple[Fact, int]], room: int, *, root: str = "") -> list[str]:
         items: list[str] = []
         used = self._count(f"{label}: \n")
         for fact, often in ranked:
-            item = f"{fact.text} ({often})" if often > 1 else fact.text
+            item = _counted(fact.text.removeprefix(root), often)
             used += self._count(f", {item}")
             if used > room or self._used + used > self._max_tokens:
                 break
@@ -233,6 +266,10 @@ class _Selection:
         return [begun] if begun else []
 
 
+def _counted(text: str, often: int) -> str:
+    return f"{text} ({often})" if often > 1 else text
+
+
 def _words(text: str) -> Iterator[str]:
     """Words with the space after them; single characters where there are no spaces."""
     yield from re.findall(r"[\x21-\x7e]+\s*|.", text)
@@ -240,6 +277,38 @@ def _words(text: str) -> Iterator[str]:
 
 def _letters(text: str) -> float:
     return sum(character.isalpha() or character == " " for character in text) / len(text)
+
+
+def _by_longest_name(counted: Counter[Fact]) -> Counter[Fact]:
+    """The same files by their longest names: `api/main.py` counts for `src/api/main.py`, where that is named too."""
+    by_last: dict[str, list[Fact]] = {}
+    for fact in sorted(counted, key=lambda fact: len(fact.text), reverse=True):
+        by_last.setdefault(fact.text.rsplit("/", 1)[-1], []).append(fact)
+    joined: Counter[Fact] = Counter()
+    for facts in by_last.values():
+        kept: list[Fact] = []
+        for fact in facts:
+            tail = "/" + fact.text.removeprefix("./").lstrip("/")
+            whole = next((each for each in kept[:_MOST_ALIKE] if each.text.endswith(tail)), None)
+            if whole is None:
+                kept.append(fact)
+            joined[whole or fact] += counted[fact]
+    return joined
+
+
+def _shared_folder(paths: Sequence[str]) -> str | None:
+    """The folder above the deepest one that half of the absolute paths are in; None if that would save nothing."""
+    absolute = [path for path in paths if path.startswith(("/", "~/"))]
+    folders: Counter[str] = Counter()
+    for path in absolute:
+        parts = path.split("/")
+        folders.update("/".join(parts[:depth]) for depth in range(3, len(parts)))
+    shared = [folder for folder, often in folders.items() if often >= max(3, len(absolute) / 2)]
+    return max(shared, key=len).rsplit("/", 1)[0] or None if shared else None
+
+
+def _has_extension(path: str) -> bool:
+    return "." in path.rsplit("/", 1)[-1][1:]
 
 
 def _listed(label: str, text: str) -> Fact:
