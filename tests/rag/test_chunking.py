@@ -14,11 +14,39 @@ STRATEGIES = list(ChunkStrategy)
 MARKDOWN = st.lists(
     st.sampled_from(
         [
-            *["# One\n", "## Two { #two }\n", "Title\n=====\n", "Under\n---\n", "\n", "\r\n", "\n\n\n", "\f", " ", "\u200b"],
+            *[
+                "# One\n",
+                "## Two { #two }\n",
+                "Title\n=====\n",
+                "Under\n---\n",
+                "\n",
+                "\r\n",
+                "\n\n\n",
+                "\f",
+                " ",
+                "\u200b",
+            ],
             *["```py\n# no heading\n\nx = 1\n```\n", "~~~\nopen\n", "    indented = code\n", "---\nname: x\n---\n"],
-            *["| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\n", "- one\n- two\n  more\n\n  - deep\n", "1. first\n2. second\n"],
-            *["> quoted\n> ```\n> code\n> ```\n", "Dr. Who paid 3.5. He left! ", "路線図は灯台の隣。壁に貼った。", "e\u0301", "👩‍👩‍👧"],
-            *["word " * 30, "x" * 90, "<!-- a\n# b\n-->\n", "<pre>\n# c\n</pre>\n", "ping pong ping pong ping", "<|endoftext|>"],
+            *[
+                "| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\n",
+                "- one\n- two\n  more\n\n  - deep\n",
+                "1. first\n2. second\n",
+            ],
+            *[
+                "> quoted\n> ```\n> code\n> ```\n",
+                "Dr. Who paid 3.5. He left! ",
+                "路線図は灯台の隣。壁に貼った。",
+                "e\u0301",
+                "👩‍👩‍👧",
+            ],
+            *[
+                "word " * 30,
+                "x" * 90,
+                "<!-- a\n# b\n-->\n",
+                "<pre>\n# c\n</pre>\n",
+                "ping pong ping pong ping",
+                "<|endoftext|>",
+            ],
         ]
     ),
     max_size=30,
