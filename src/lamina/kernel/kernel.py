@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -238,7 +238,7 @@ class Kernel:
         thread_id: str | None = None,
         agent: str | None = None,
         namespace: str | None = None,
-    ) -> AsyncIterator[str | IntentResult]:
+    ) -> AsyncGenerator[str | IntentResult]:
         """As `submit`, with the answer in pieces as they come, and the result last.
 
         Whoever stops before the result has been given leaves nothing in the thread. An agent with tools, and one

@@ -197,9 +197,7 @@ class TurnRunner:
             return
         try:
             if intent.namespace is not None:
-                await self.parts.conversation.create(
-                    intent.thread_id, owner=intent.owner, namespace=intent.namespace
-                )
+                await self.parts.conversation.create(intent.thread_id, owner=intent.owner, namespace=intent.namespace)
             result.messages = await self.parts.conversation.add_messages(
                 intent.thread_id, result.messages, owner=intent.owner
             )
