@@ -33,6 +33,7 @@ def register(app: typer.Typer) -> None:
             'lamina ask "and the way back?" -u mira --thread trip --json',
             "git diff | lamina ask - --model http:local --base-url http://localhost:8080/v1",
         ],
+        tells=True,
     )(ask)
     command(
         app,
@@ -48,6 +49,7 @@ def register(app: typer.Typer) -> None:
         app,
         "chat",
         examples=["lamina chat -u mira --model ollama:llama3.2", "lamina chat --thread trip"],
+        tells=True,
     )(chat)
 
 

@@ -39,7 +39,7 @@ _HIDDEN: Final[dict[str, tuple[Any, Any]]] = {
     "owner": (Annotated[str | None, typer.Option("--owner", "-u", help="Refused here.", hidden=True)], None),
     "namespace": (Annotated[str | None, typer.Option("--namespace", "-n", help="Refused here.", hidden=True)], None),
 }
-"""For commands on a whole tenant, or on what has no namespace: not offered, but taken, to be refused with the reason."""
+"""For commands on a whole tenant, or on what has no namespace: not offered, but taken, to be refused with reason."""
 
 
 def command(

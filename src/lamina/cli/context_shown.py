@@ -11,6 +11,7 @@ from rich.text import Text
 
 from lamina.cli.output import WIDE, console, preview, printable
 from lamina.demo.show import bar
+from lamina.domain.context_block import NOTES
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -77,9 +78,10 @@ def spent_line(context: ComputedContext) -> Text:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Kept:
-    """One item of the context."""
+    """One item of the context; `detail` is a memory's layer, a message's role, a preference's key, a pack's name."""
 
     kind: str
+    detail: str
     id: str
     content: str
     source: str | None = None
@@ -87,22 +89,35 @@ class _Kept:
 
 def _kept(context: ComputedContext) -> Iterator[_Kept]:
     """What is in it, in the order in which it counts."""
-    for key, value in context.user.preferences.items():
-        yield _Kept("preference", key, str(value))
+    yield from _preferences(context)
+    noted = context.user.preferences.get(NOTES, [])
     for memory in context.memories:
-        yield _Kept(f"memory, {memory.layer.value}", memory.id, memory.content, memory.source)
+        if memory.content not in noted:  # else it is sent as a preference
+            yield _Kept("memory", memory.layer.value, memory.id, memory.content, memory.source)
     for hit in context.packs:
-        yield _Kept("pack memory", hit.id, hit.content, hit.pack)
+        yield _Kept("pack memory", hit.pack, hit.id, hit.content, hit.source)
     for chunk in context.documents:
-        yield _Kept("chunk", chunk.id, chunk.text, chunk.source)
+        yield _Kept("chunk", "", chunk.id, chunk.text, chunk.source)
+    yield from _talk(context)
+
+
+def _preferences(context: ComputedContext) -> Iterator[_Kept]:
+    for key, value in context.user.preferences.items():
+        if key != NOTES:
+            yield _Kept("preference", key, "", str(value))
+    for note in context.user.preferences.get(NOTES, []):
+        yield _Kept("preference", "", "", str(note))
+
+
+def _talk(context: ComputedContext) -> Iterator[_Kept]:
     if context.engine is not None:
-        for place, text in enumerate(context.engine.retrieved):
-            yield _Kept("engine", f"{context.engine.engine_id} {place}", text)
+        for text in context.engine.retrieved:
+            yield _Kept("engine", context.engine.engine_id, "", text)
     if context.conversation is not None:
         if context.conversation.summary:
-            yield _Kept("summary", "", context.conversation.summary)
+            yield _Kept("summary", "", "", context.conversation.summary)
         for message in context.conversation.messages:
-            yield _Kept(f"message, {message.role.value}", message.id, message.text, message.name)
+            yield _Kept("message", message.role.value, message.id, message.text, message.name)
 
 
 def _spent_table(context: ComputedContext, terminal: Console) -> Table:
@@ -125,7 +140,7 @@ def _kept_table(kept: list[_Kept]) -> Table:
     table.add_column("text", ratio=1)
     for item in kept:
         text = preview(f"{item.content} · {item.source}" if item.source else item.content)
-        table.add_row(item.kind, text)
+        table.add_row(printable(f"{item.kind}, {item.detail}" if item.detail else item.kind), text)
     return table
 
 
