@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from lamina.domain.context import ComputedContext, DroppedItem
 
-__all__ = ["context_document", "print_context", "spent_document", "spent_line"]
+__all__ = ["context_document", "print_context", "spent_document"]
 
 _BAR: Final = 20
 _SHORT_BAR: Final = 10
@@ -49,10 +49,10 @@ def spent_document(context: ComputedContext) -> dict[str, Any]:
     }
 
 
-def print_context(context: ComputedContext, *, stderr: bool = False) -> None:
+def print_context(context: ComputedContext) -> None:
     """Tables: the tokens with bars, what was kept, what was dropped; then the warnings."""
-    terminal = console(stderr=stderr)
-    terminal.print(spent_line(context))
+    terminal = console()
+    terminal.print(_spent_line(context))
     terminal.print(_spent_table(context, terminal))
     kept = list(_kept(context))
     if kept:
@@ -67,7 +67,7 @@ def print_context(context: ComputedContext, *, stderr: bool = False) -> None:
         terminal.print(told)
 
 
-def spent_line(context: ComputedContext) -> Text:
+def _spent_line(context: ComputedContext) -> Text:
     """The tokens of the budget that are spent, in words and as a bar."""
     share = context.estimated_tokens / context.token_budget
     style = "bold red" if context.over_budget else "bold"

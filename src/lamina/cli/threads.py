@@ -77,7 +77,7 @@ def register(app: typer.Typer) -> None:
 async def list_(
     session: Session, *, status: Status = "active", limit: Limit = 20, offset: Offset = 0, nl: Lines = False
 ) -> None:
-    """List threads, the ones last spoken in first."""
+    """List threads, the one that was changed last first."""
     from lamina.cli import output
     from lamina.cli.threads_shown import print_threads, thread_fields
 
