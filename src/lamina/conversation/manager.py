@@ -105,10 +105,7 @@ class ConversationManager:
         Raises:
             ConfigError: the memory engine serves another tenant.
         """
-        if memory is not None and memory.tenant != tenant:
-            problem = f"serves the tenant {memory.tenant!r}, and the conversations are those of {tenant!r}"
-            raise ConfigError("memory", problem, "Give the engine of the same tenant.")
-        self.tenant = check_name("tenant", tenant)
+        self.tenant = _same_tenant(tenant, memory)
         self._store = store
         self._llm = llm
         self._memory = memory
@@ -117,9 +114,11 @@ class ConversationManager:
         self._counter = counter or EstimateCounter()
         self._messages = MessageReader(counter=self._counter, clock=clock, new_id=new_id)
         self._summarizer = Summarizer(summary or SummaryConfig(), self._counter.count, llm, summarizer)
-        self._tiers = None
-        if context_engineering is not None:
-            self._tiers = ThreadTiers(store, context_engineering, counter=self._counter, clock=clock, emit=emit)
+        self._tiers = (
+            None
+            if context_engineering is None
+            else ThreadTiers(store, context_engineering, counter=self._counter, clock=clock, emit=emit)
+        )
         self._reader = ThreadReader(store, self._summarizer, self._counter, context_engineering)
         self._folder = Folder(
             store,
@@ -395,3 +394,10 @@ class ConversationManager:
         if not await self._store.update_thread(thread.ref, now=self._clock(), status=status):
             raise ThreadNotFound(id)
         return True
+
+
+def _same_tenant(tenant: str, memory: MemoryEngine | None) -> str:
+    if memory is not None and memory.tenant != tenant:
+        problem = f"serves the tenant {memory.tenant!r}, not {tenant!r}"
+        raise ConfigError("memory", problem, "Give the engine of that tenant.")
+    return check_name("tenant", tenant)
