@@ -21,6 +21,7 @@ from lamina.memory.working import WorkingMemory
 from lamina.ports.clock import IdFactory, new_memory_id, utc_now
 from lamina.ports.earlier_store import EarlierStore
 from lamina.ports.embedder import Embedder
+from lamina.ports.events import Emit
 from lamina.ports.hooks import MemoryHooks
 from lamina.ports.memory_adapter import META_TENANT, MemoryAdapter
 from lamina.settings import EmbeddingConfig, MemoryConfig, define_memory_config
@@ -35,13 +36,14 @@ async def create_memory_engine(
     config: MemoryConfig | Mapping[str, Any] | None = None,
     *,
     new_id: IdFactory = new_memory_id,
+    emit: Emit | None = None,
     **settings: Any,
 ) -> MemoryEngine:
     """An open engine, from a `MemoryConfig`, a mapping, keywords of `MemoryConfig`, or a mixture (keywords win).
 
     Say where memories are kept: `path="lamina.db"`, `provider="memory"`, a `url`, or an `adapter`.
     Without `embedding` or `embed` the embedder that comes with Lamina is used; `embedding="none"`
-    means none. `new_id` gives the ids of new memories.
+    means none. `new_id` gives the ids of new memories; `emit` is told what happens to memories.
 
     Raises:
         ConfigError: a setting is unknown, wrong, or missing.
@@ -55,7 +57,7 @@ async def create_memory_engine(
         read = define_memory_config(config, **settings)
     if read.tenant == META_TENANT:
         raise ConfigError("tenant", f"{META_TENANT!r} is reserved", "Choose another name.")
-    engine = _assemble(read, new_id)
+    engine = _assemble(read, new_id, emit)
     try:
         await engine.initialize()
     except BaseException as error:
@@ -66,7 +68,7 @@ async def create_memory_engine(
     return engine
 
 
-def _assemble(config: MemoryConfig, new_id: IdFactory) -> MemoryEngine:
+def _assemble(config: MemoryConfig, new_id: IdFactory, emit: Emit | None) -> MemoryEngine:
     clock = config.clock or utc_now
     adapter = _adapter(config)
     overlay = registry.load_adapter("memory")() if config.working_storage == "memory" else None
@@ -93,6 +95,7 @@ def _assemble(config: MemoryConfig, new_id: IdFactory) -> MemoryEngine:
         new_id=new_id,
         earlier=_earlier(config, defaults),
         open_earlier=_open_earlier,
+        emit=emit,
     )
     return MemoryEngine(runtime, WorkingMemory(ttl=config.working_memory_ttl, clock=clock))
 

@@ -34,6 +34,7 @@ from lamina.memory.inputs import Filters, read_mode, read_query
 from lamina.memory.reading import count
 from lamina.memory.runtime import Runtime
 from lamina.memory.scoring import contributions, score_breakdown, total_score
+from lamina.ports.events import EventName
 from lamina.ports.memory_adapter import Capability, MemoryAdapter, SearchHit, SearchOptions
 from lamina.ports.memory_requests import MAX_LIMIT
 
@@ -160,7 +161,10 @@ class Recaller:
             is_all = max(search.candidates.values()) < pool
             if is_all or len(search.ranked) >= request.offset + request.limit:
                 await self._add_earlier(search)
-                return await self._select(search)
+                results = await self._select(search)
+                ids = [result.entry.id for result in results]
+                self._runtime.tell(EventName.MEMORY_RECALLED, ids=ids, degraded=len(results.degraded))
+                return results
             pool *= 2
 
     async def _begin(self, request: RecallRequest) -> _Search:

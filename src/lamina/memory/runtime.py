@@ -19,6 +19,7 @@ from lamina.memory.hooks import HookRunner
 from lamina.memory.inputs import EntryDefaults, Filters, read_filter
 from lamina.ports.clock import Clock, IdFactory
 from lamina.ports.earlier_store import EarlierStore
+from lamina.ports.events import Emit, Event, EventName
 from lamina.ports.memory_adapter import MemoryAdapter
 from lamina.settings import ScoringConfig
 
@@ -49,6 +50,12 @@ class Runtime:
     """Memories of version 1 that a recall falls back on, if there are some."""
     open_earlier: Callable[[str | PathLike[str]], EarlierStore] | None = None
     """How a file of version 1 is opened; it is not changed."""
+    emit: Emit | None = None
+
+    def tell(self, name: EventName, **facts: Any) -> None:
+        """Tell a host what has happened, if one listens: ids and counts, never content."""
+        if self.emit is not None:
+            self.emit(Event(name, self.clock(), self.defaults.tenant, facts))
 
     @property
     def tenant_scope(self) -> Scope:

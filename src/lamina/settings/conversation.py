@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from lamina.errors import ConfigError
 from lamina.settings.strict_model import Number, StrictModel, WholeNumber
+from lamina.settings.tiers import ContextThresholds
 
 __all__ = ["CompactionConfig", "ConversationConfig", "SummaryConfig"]
 
@@ -69,7 +70,8 @@ class ConversationConfig(StrictModel):
     at a time. With a `compaction` block that rule holds instead. `context_messages` is how many of the
     last messages go into a context: a window larger than that shrinks to it, and so nothing is ever
     neither shown nor summarised. `store_facts` says whether the facts that a model finds while it
-    summarises become memories; None: only with compaction.
+    summarises become memories; None: only with compaction. `context_engineering` keeps the tokens of a
+    thread inside tiers, after its messages were counted.
     """
 
     window: Annotated[WholeNumber, Field(ge=1)] = 50
@@ -78,6 +80,7 @@ class ConversationConfig(StrictModel):
     compaction: CompactionConfig | None = None
     summary: SummaryConfig = SummaryConfig()
     store_facts: bool | None = None
+    context_engineering: ContextThresholds | None = None
 
     @property
     def compacts(self) -> bool:

@@ -23,10 +23,8 @@ from lamina.settings.strict_model import Number, StrictModel, WholeNumber
 __all__ = [
     "EmbeddingConfig",
     "HooksConfig",
-    "LaminaConfig",
     "MemoryConfig",
     "ModelConfig",
-    "define_config",
     "define_memory_config",
 ]
 
@@ -59,6 +57,16 @@ def _lifetime(value: Any) -> float | None:
 def _callable(value: Any) -> Any:
     if value is not None and not callable(value):
         raise ConfigError("", f"must be a callable, not {type(value).__name__}", "Give a function.")
+    return value
+
+
+def _language_model(value: Any) -> Any:
+    """A model, a callable, or a name; a text from the environment is a name."""
+    if value is None or callable(value) or hasattr(value, "complete"):
+        return value
+    if not isinstance(value, str) or not value.strip():
+        problem = f"must be a model, a callable or a name, not {type(value).__name__}"
+        raise ConfigError("", problem, "Name one, as in openai:gpt-4o.")
     return value
 
 
@@ -146,8 +154,12 @@ class MemoryConfig(StrictModel):
     namespace stays in the default one; under `strict_owner` shared layers are bound to their owner too.
     `embed` and `embed_batch` are callables, sync or async, and take the place of `embedding`.
     `version` 1 scores by similarity and relevance only. `v1_path` is an SQLite file that version 1 wrote, which
-    recalls fall back on until `migrate_v1` has copied it. `compaction`, `auto_recall`, `auto_save`,
-    `context_messages`, `llm` and `debug` are checked, and used by no engine yet.
+    recalls fall back on until `migrate_v1` has copied it.
+
+    What follows is for a `Kernel`; an engine alone does nothing with it. `auto_recall` puts memories into every
+    context, `auto_save` stores what users say about themselves. `compaction` and, where it is set,
+    `context_messages` say how much of a thread is shown. `llm` (a model, a callable, or a name as in
+    `openai:gpt-4o`) writes summaries and finds facts. `debug` logs every event.
     """
 
     version: Annotated[Literal[1, 2], BeforeValidator(_version)] = 2
@@ -177,7 +189,7 @@ class MemoryConfig(StrictModel):
     clock: AnyCallable = None
     embed: Any = None
     embed_batch: AnyCallable = None
-    llm: Any = None
+    llm: Annotated[Any, AfterValidator(_language_model)] = None
     debug: bool = False
 
     def adapter_name(self) -> str | None:
@@ -242,40 +254,6 @@ _URL_SCHEMES: Final = {
 }
 
 
-class LaminaConfig(StrictModel):
-    """A whole project. `embedding.provider` defaults to the model's provider, as soon as `embedding` is given.
-
-    `data_dir` holds the database file `lamina.db`, unless `memory` says another place.
-    """
-
-    name: Name = "lamina"
-    model: Annotated[ModelConfig, BeforeValidator(provider_table)] | None = None
-    memory: MemoryConfig = MemoryConfig()
-    data_dir: FilePath | None = None
-
-    @model_validator(mode="after")
-    def _embed_with_the_models_provider(self) -> Self:
-        embedding = self.memory.embedding
-        if self.model is not None and embedding is not None and embedding.provider is None:
-            filled = embedding.model_copy(update={"provider": self.model.provider})
-            # The model is frozen for its users; this is still part of making it.
-            self.__dict__["memory"] = self.memory.model_copy(update={"embedding": filled})
-        return self
-
-
-def define_config(config: Mapping[str, Any] | None = None, /, **settings: Any) -> LaminaConfig:
-    """A project's settings from keywords, a mapping, or both (keywords win); camelCase keys are taken.
-
-    Raises:
-        ConfigError: a key is unknown, or a value is wrong or contradicts another.
-    """
-    return LaminaConfig(**_merged(LaminaConfig, config, settings))
-
-
 def define_memory_config(config: Mapping[str, Any] | None = None, /, **settings: Any) -> MemoryConfig:
-    """The memory block alone; otherwise as `define_config`."""
-    return MemoryConfig(**_merged(MemoryConfig, config, settings))
-
-
-def _merged(model: type[StrictModel], config: Mapping[str, Any] | None, settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {**model.field_names(config or {}), **model.field_names(settings)}
+    """The memory block alone; otherwise as `lamina.settings.define_config`."""
+    return MemoryConfig(**{**MemoryConfig.field_names(config or {}), **MemoryConfig.field_names(settings)})
