@@ -102,11 +102,9 @@ class ConversationManager:
         self._counter = counter or EstimateCounter()
         self._messages = MessageReader(counter=self._counter, clock=clock, new_id=new_id)
         self._summarizer = Summarizer(summary or SummaryConfig(), self._counter.count, llm, summarizer)
-        self._tiers = (
-            None
-            if context_engineering is None
-            else ThreadTiers(store, context_engineering, counter=self._counter, clock=clock, emit=emit)
-        )
+        self._tiers: ThreadTiers | None = None
+        if context_engineering is not None:
+            self._tiers = ThreadTiers(store, context_engineering, counter=self._counter, clock=clock, emit=emit)
         self._reader = ThreadReader(store, self._summarizer, self._counter, context_engineering)
         self._folder = Folder(
             store,
