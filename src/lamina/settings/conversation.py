@@ -38,7 +38,7 @@ class SummaryConfig(StrictModel):
     the model, which is then asked again from time to time.
     """
 
-    tokens: Annotated[WholeNumber, Field(ge=100)] = 800
+    tokens: Annotated[WholeNumber, Field(ge=50)] = 800
     cover_tokens: Annotated[WholeNumber, Field(ge=50)] = 400
     window: Annotated[WholeNumber, Field(ge=1_000)] = 8_000
     max_calls: Annotated[WholeNumber, Field(ge=1, le=1_000)] = 16
