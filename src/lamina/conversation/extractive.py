@@ -43,7 +43,7 @@ _MOST_LISTED: Final = 1_000
 _MOST_ALIKE: Final = 50
 """With how many files of the same last name one is compared."""
 
-_FOLDER_SHARE: Final = 0.3
+_FOLDER_SHARE: Final = 0.15
 """What naming a folder, a package or another path without an extension counts for, beside naming a file."""
 
 _SHARE: Final = {"Files": 0.35, "Links": 0.08, "Names and dates": 0.15, "Terms": 0.08}
@@ -256,8 +256,8 @@ def _counted(text: str, often: int) -> str:
 
 
 def _words(text: str) -> Iterator[str]:
-    """Words with the space after them; single characters where there are no spaces."""
-    yield from re.findall(r"[\x21-\x7e]+\s*|.", text)
+    """Words with the space after them, very long ones in pieces; single characters where there are no spaces."""
+    yield from re.findall(r"[\x21-\x7e]{1,20}\s*|.", text)
 
 
 def _letters(text: str) -> float:
