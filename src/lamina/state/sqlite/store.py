@@ -29,7 +29,7 @@ from lamina.domain.storable import (
 )
 from lamina.domain.text import check_name
 from lamina.domain.thread import Summary, Thread, ThreadEvent, ThreadKind, ThreadRef, ThreadStatus
-from lamina.errors import AdapterError
+from lamina.errors import AdapterError, StoreDamaged
 from lamina.ports.state_store import StateStore
 from lamina.state.sqlite import documents, messages, summaries, threads
 from lamina.state.sqlite.checking import find_contradictions
@@ -250,7 +250,10 @@ class SqliteStateStore(StateStore):
 
     async def check(self) -> list[str]:
         """Look the state over; what is wrong, in plain words. Empty if it is sound. Reads everything."""
-        return await self._read(find_contradictions)
+        try:
+            return await self._read(find_contradictions)
+        except StoreDamaged as error:
+            return [error.problem]
 
     async def scrub(self) -> None:
         """See to it that nothing that was deleted is left in the log beside the file.

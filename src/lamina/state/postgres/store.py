@@ -1,0 +1,277 @@
+"""The state store: each method of the port as one job for the database."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from importlib.resources import files
+from typing import Any, ClassVar, TypeVar
+
+from lamina.databases.postgres import PostgresDatabase
+from lamina.databases.postgres.database import (
+    CONNECT_TIMEOUT,
+    CONNECTIONS,
+    STATEMENT_TIMEOUT,
+    Handle,
+    database_of,
+)
+from lamina.databases.postgres.failures import BACKEND
+from lamina.databases.postgres.migrations import Component
+from lamina.databases.postgres.schema import Schema, Session
+from lamina.domain.document import Document
+from lamina.domain.storable import (
+    check_change,
+    check_listing,
+    check_paging,
+    check_range,
+    check_ref,
+    possible_ids,
+    storable_document,
+    storable_event,
+    storable_fold,
+    storable_json,
+    storable_replacement,
+    storable_thread,
+)
+from lamina.domain.text import check_name
+from lamina.domain.thread import Summary, Thread, ThreadEvent, ThreadKind, ThreadRef, ThreadStatus
+from lamina.errors import AdapterError
+from lamina.ports.state_store import StateStore
+from lamina.state.postgres import documents, messages, summaries, threads
+from lamina.state.postgres.rows import FRAGMENTS
+
+__all__ = ["PostgresStateStore"]
+
+T = TypeVar("T")
+
+STEPS = ("001_tables.sql",)
+
+
+class PostgresStateStore(StateStore):
+    """Conversations, their summaries and the heads of documents, in one schema of a PostgreSQL database.
+
+    Args:
+        url: The database, as `PostgresDatabase` takes it.
+        database: In place of `url` and of the limits: a database that others use too. It stays open as long as
+            one of its users does.
+        schema: Holds the tables; it is made if there is none.
+        connections: How many connections may be open at the same time; calls beyond that wait.
+        connect_timeout: How long, in seconds, to wait for the server when one is made.
+        statement_timeout: How long, in seconds, a statement may take, waiting for locks included.
+    """
+
+    name = BACKEND
+    _steps: ClassVar[Sequence[str]] = STEPS
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        database: PostgresDatabase | None = None,
+        schema: str = "lamina",
+        connections: int = CONNECTIONS,
+        connect_timeout: float = CONNECT_TIMEOUT,
+        statement_timeout: float = STATEMENT_TIMEOUT,
+    ) -> None:
+        self._database = database_of(
+            url,
+            database,
+            connections=connections,
+            connect_timeout=connect_timeout,
+            statement_timeout=statement_timeout,
+        )
+        steps = [files("lamina.state.postgres").joinpath(name).read_text("utf-8") for name in self._steps]
+        self._component = Component("state", Schema(schema, FRAGMENTS), steps)
+        self._handle: Handle | None = None
+        self._changing = threading.Lock()
+
+    async def initialize(self) -> None:
+        with self._changing:
+            if self._handle is None or not self._handle.is_open:
+                self._handle = self._database.join(self._component)
+            handle = self._handle
+        await handle.prepare()
+
+    async def close(self) -> None:
+        with self._changing:
+            handle, self._handle = self._handle, None
+        if handle is not None:
+            await handle.leave()
+
+    async def create_thread(self, thread: Thread) -> Thread:
+        checked = storable_thread(thread)
+        return await self._write(lambda session: threads.create(session, checked), thread.ref)
+
+    async def get_thread(self, ref: ThreadRef) -> Thread | None:
+        check_ref(ref)
+        return await self._read(lambda session: threads.get(session, ref))
+
+    async def list_threads(
+        self,
+        tenant: str,
+        kind: ThreadKind = ThreadKind.THREAD,
+        *,
+        owner: str | None = None,
+        status: ThreadStatus | None = None,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> list[Thread]:
+        check_listing(tenant, owner, limit, offset)
+        return await self._read(
+            lambda session: threads.listed(
+                session, tenant, kind, owner=owner, status=status, limit=limit, offset=offset
+            )
+        )
+
+    async def update_thread(
+        self,
+        ref: ThreadRef,
+        *,
+        now: datetime,
+        status: ThreadStatus | None = None,
+        metadata: dict[str, Any] | None = None,
+        expected_revision: int | None = None,
+    ) -> bool:
+        check_change(ref, now)
+        stored = None if metadata is None else storable_json("metadata", metadata)
+        return await self._write(
+            lambda session: threads.update(
+                session, ref, now=now, status=status, metadata=stored, expected_revision=expected_revision
+            ),
+            ref,
+        )
+
+    async def delete_thread(self, ref: ThreadRef) -> bool:
+        check_ref(ref)
+        return await self._write(lambda session: threads.delete(session, ref), ref)
+
+    async def append(self, ref: ThreadRef, events: Sequence[ThreadEvent], *, now: datetime) -> list[ThreadEvent]:
+        check_change(ref, now)
+        checked = [storable_event(event) for event in events]
+        return await self._write(lambda session: messages.append(session, ref, checked, now), ref)
+
+    async def events(
+        self,
+        ref: ThreadRef,
+        *,
+        after: int = 0,
+        before: int | None = None,
+        limit: int | None = None,
+        newest: bool = False,
+    ) -> list[ThreadEvent]:
+        check_range(ref, after, before, limit)
+        return await self._read(
+            lambda session: messages.events(session, ref, after=after, before=before, limit=limit, newest=newest)
+        )
+
+    async def find_events(self, ref: ThreadRef, ids: Sequence[str]) -> list[ThreadEvent]:
+        check_ref(ref)
+        possible = possible_ids(ids)
+        return await self._read(lambda session: messages.find(session, ref, possible))
+
+    async def system_events(self, ref: ThreadRef, *, before: int) -> list[ThreadEvent]:
+        check_range(ref, 0, before, None)
+        return await self._read(lambda session: messages.of_system(session, ref, before))
+
+    async def replace_events(
+        self, ref: ThreadRef, events: Sequence[ThreadEvent], *, expected: Sequence[ThreadEvent]
+    ) -> bool:
+        check_ref(ref)
+        new, old = storable_replacement(events, expected)
+        return await self._write(lambda session: messages.replace(session, ref, new, old), ref)
+
+    async def delete_events(self, ref: ThreadRef, ids: Sequence[str]) -> int:
+        check_ref(ref)
+        possible = possible_ids(ids)
+        return await self._write(lambda session: messages.delete(session, ref, possible), ref)
+
+    async def live_size(self, ref: ThreadRef) -> tuple[int, int]:
+        check_ref(ref)
+        return await self._read(lambda session: messages.live_size(session, ref))
+
+    async def fold(
+        self,
+        ref: ThreadRef,
+        summary: Summary,
+        *,
+        expected_folded_through: int,
+        now: datetime,
+        expected_created_at: datetime | None = None,
+    ) -> bool:
+        check_change(ref, now)
+        checked = storable_fold(summary, expected_folded_through)
+        return await self._write(
+            lambda session: summaries.fold(
+                session,
+                ref,
+                checked,
+                expected=expected_folded_through,
+                expected_created_at=expected_created_at,
+                now=now,
+            ),
+            ref,
+        )
+
+    async def summaries(self, ref: ThreadRef, *, limit: int | None = None) -> list[Summary]:
+        check_ref(ref)
+        check_paging(limit)
+        return await self._read(lambda session: summaries.listed(session, ref, limit))
+
+    async def unfold(self, ref: ThreadRef, *, expected_folded_through: int, now: datetime) -> bool:
+        check_change(ref, now)
+        return await self._write(
+            lambda session: summaries.unfold(session, ref, expected=expected_folded_through, now=now),
+            ref,
+        )
+
+    async def save_document(self, document: Document, *, expected_generation: int | None) -> bool:
+        checked = storable_document(document)
+        return await self._write(lambda session: documents.save(session, checked, expected_generation))
+
+    async def get_documents(self, tenant: str, ids: Sequence[str]) -> list[Document]:
+        check_name("tenant", tenant)
+        possible = possible_ids(ids)
+        return await self._read(lambda session: documents.get_all(session, tenant, possible))
+
+    async def find_documents(
+        self,
+        tenant: str,
+        *,
+        source: str | None = None,
+        owner: str | None = None,
+        include_shared: bool = True,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> list[Document]:
+        check_listing(tenant, owner, limit, offset)
+        if source is not None:
+            check_name("source", source)
+        return await self._read(
+            lambda session: documents.find(
+                session,
+                tenant,
+                source=source,
+                owner=owner,
+                include_shared=include_shared,
+                limit=limit,
+                offset=offset,
+            )
+        )
+
+    async def delete_document(self, tenant: str, id: str, *, expected_generation: int | None = None) -> bool:
+        check_name("tenant", tenant)
+        check_name("id", id)
+        return await self._write(lambda session: documents.delete(session, tenant, id, expected_generation))
+
+    async def _read(self, work: Callable[[Session], T]) -> T:
+        return await self._opened().read(work)
+
+    async def _write(self, work: Callable[[Session], T], ref: ThreadRef | None = None) -> T:
+        return await self._opened().write(work, ref)
+
+    def _opened(self) -> Handle:
+        handle = self._handle
+        if handle is None or not handle.is_open:
+            raise AdapterError(self.name, f"{self._database} is not open", "Call `await store.initialize()` first.")
+        return handle
