@@ -50,7 +50,7 @@ def fit_messages(messages: Sequence[Message], max_tokens: int, count: Count) -> 
 
 
 def partners(messages: Sequence[Message], message: Message) -> set[str]:
-    """Ids of the messages that cannot be sent without this one: the results of its calls, or its call and the others."""
+    """Ids of the messages that cannot be sent without this one: the results of its calls, or the call of it."""
     caller = message
     if message.role is Role.TOOL:
         callers = [

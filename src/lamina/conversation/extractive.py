@@ -18,7 +18,7 @@ from typing import Final
 from lamina.conversation.facts import Fact, FactKind, facts_in, sentences
 from lamina.domain.message_size import Count
 
-__all__ = ["extract", "is_decision"]
+__all__ = ["extract", "files_line", "is_decision"]
 
 _WEIGHT: Final = {
     FactKind.LINK: 2.0,
@@ -39,7 +39,15 @@ _OVERHEAD_CHARS: Final = 60
 _MOST_FACTS: Final = 8
 """So that a line of forty numbers does not outweigh what was said."""
 
-_FILES_SHARE: Final = 0.25
+_MOST_LISTED: Final = 1_000
+_MOST_ALIKE: Final = 50
+"""With how many files of the same last name one is compared."""
+
+_FOLDER_SHARE: Final = 0.3
+"""What naming a folder, a package or another path without an extension counts for, beside naming a file."""
+
+_SHARE: Final = {"Files": 0.35, "Links": 0.08, "Names and dates": 0.15, "Terms": 0.08}
+"""How much of the room each list may take."""
 _SENTENCES_SHARE: Final = 0.85
 _PREVIOUS_SHARE: Final = 0.6
 """Of the sentences' room: what the sentences of the former summary get before new ones may displace them."""
@@ -83,6 +91,12 @@ def extract(texts: Iterable[str], *, max_tokens: int, count: Count, previous: st
     while summary and count("\n".join(summary)) > max_tokens:
         summary.pop()
     return "\n".join(summary)
+
+
+def files_line(counted: Counter[str]) -> str:
+    """A line of files for `previous`, with how often each was named; "" if there are none."""
+    items = [_counted(path, often) for path, often in counted.most_common(_MOST_LISTED)]
+    return f"Files: {', '.join(items)}" if items else ""
 
 
 def is_decision(sentence: str) -> bool:
@@ -164,13 +178,15 @@ class _Selection:
 
     def lines(self) -> list[str]:
         """The lines of the summary; in tokens they add up to no more than the room, but for rounding."""
-        files = self._index_line("Files", int(self._max_tokens * _FILES_SHARE))
+        files = self._index_line("Files", int(self._max_tokens * _SHARE["Files"]))
         room = int(self._max_tokens * _SENTENCES_SHARE)
         everything = self._material.sentences
         old = [each for each in everything if each.is_old]
         self._pick(old, self._used + int((room - self._used) * _PREVIOUS_SHARE))
         self._pick(everything, room)
-        others = [self._index_line(label, self._max_tokens - self._used) for label in _INDEX if label != "Files"]
+        others = [
+            self._index_line(label, int(self._max_tokens * _SHARE[label])) for label in _INDEX if label != "Files"
+        ]
         self._pick(everything, self._max_tokens)
         picked = [f"- {everything[place].text}" for place in sorted(self._picked)]
         if not picked and not files and everything:
@@ -185,10 +201,12 @@ class _Selection:
         sentences = self._material.sentences
         misses = 0
         while heap and misses < 32 and self._used < room:  # noqa: PLR2004 - so many in a row that did not fit: it is full
-            value, place = heapq.heappop(heap)
-            now = -sentences[place].value(often, covered)
-            if heap and now > heap[0][0] and now > value:
-                heapq.heappush(heap, (now, place))
+            former, place = heapq.heappop(heap)
+            worth = sentences[place].value(often, covered)
+            if worth <= 0:
+                continue
+            if heap and -worth > max(heap[0][0], former):
+                heapq.heappush(heap, (-worth, place))
                 continue
             cost = self._count(f"- {sentences[place].text}\n")
             if self._used + cost > room:
@@ -202,15 +220,15 @@ class _Selection:
     def _index_line(self, label: str, room: int) -> list[str]:
         """The facts of these kinds that no picked sentence names, most often named first; none if nothing fits."""
         kinds = _INDEX[label]
-        ranked = [
-            (fact, often)
-            for fact, often in self._material.often.most_common()
-            if fact.kind in kinds and fact not in self._covered
-        ]
+        counted = Counter({fact: often for fact, often in self._material.often.items() if fact.kind in kinds})
+        if label == "Files":
+            ranked = _ranked_files(counted)
+        else:
+            ranked = [(fact, often) for fact, often in counted.most_common() if fact not in self._covered]
         items: list[str] = []
         used = self._count(f"{label}: \n")
         for fact, often in ranked:
-            item = f"{fact.text} ({often})" if often > 1 else fact.text
+            item = _counted(fact.text, often)
             used += self._count(f", {item}")
             if used > room or self._used + used > self._max_tokens:
                 break
@@ -233,6 +251,10 @@ class _Selection:
         return [begun] if begun else []
 
 
+def _counted(text: str, often: int) -> str:
+    return f"{text} ({often})" if often > 1 else text
+
+
 def _words(text: str) -> Iterator[str]:
     """Words with the space after them; single characters where there are no spaces."""
     yield from re.findall(r"[\x21-\x7e]+\s*|.", text)
@@ -240,6 +262,33 @@ def _words(text: str) -> Iterator[str]:
 
 def _letters(text: str) -> float:
     return sum(character.isalpha() or character == " " for character in text) / len(text)
+
+
+def _by_longest_name(counted: Counter[Fact]) -> Counter[Fact]:
+    """The same files by their longest names: `api/main.py` counts for `src/api/main.py`, where that is named too."""
+    by_last: dict[str, list[Fact]] = {}
+    for fact in sorted(counted, key=lambda fact: len(fact.text), reverse=True):
+        by_last.setdefault(fact.text.rsplit("/", 1)[-1], []).append(fact)
+    joined: Counter[Fact] = Counter()
+    for facts in by_last.values():
+        kept: list[Fact] = []
+        for fact in facts:
+            tail = "/" + fact.text.removeprefix("./").lstrip("/")
+            whole = next((each for each in kept[:_MOST_ALIKE] if each.text.endswith(tail)), None)
+            if whole is None:
+                kept.append(fact)
+            joined[whole or fact] += counted[fact]
+    return joined
+
+
+def _ranked_files(counted: Counter[Fact]) -> list[tuple[Fact, int]]:
+    """Most often named first; a folder or a package counts for less than a file."""
+
+    def weight(item: tuple[Fact, int]) -> float:
+        last = item[0].text.rsplit("/", 1)[-1]
+        return item[1] * (1 if "." in last[1:] else _FOLDER_SHARE)
+
+    return sorted(_by_longest_name(counted).items(), key=weight, reverse=True)
 
 
 def _listed(label: str, text: str) -> Fact:

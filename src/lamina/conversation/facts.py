@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-__all__ = ["MAX_SENTENCE_CHARS", "Fact", "FactKind", "facts_in", "facts_of", "sentences"]
+__all__ = ["MAX_SENTENCE_CHARS", "Fact", "FactKind", "facts_in", "facts_of", "paths_of", "sentences"]
 
 MAX_SENTENCE_CHARS: Final = 240
 """Longer ones are cut, at a comma or a space if there is one: a picked piece should be about one thing."""
@@ -50,6 +50,8 @@ _EXTENSION: Final = (
     "json|jsonl|ya?ml|toml|ini|cfg|conf|env|xml|csv|tsv|md|mdx|rst|txt|log|lock|mod|sum|proto|ipynb|pdf|docx?|xlsx?|"
     "pptx?|png|jpe?g|gif|svg|zip|gz|tar|db|sqlite|parquet|tf|gradle|cmake"
 )
+_LINE_OF_FILE: Final = re.compile(rf"(\.(?:{_EXTENSION}))-\d+(?:-.*)?$")
+"""How search tools write a line near a hit: `main.go-12-text`."""
 _SEGMENT: Final = r"[A-Za-z0-9_.@+À-ſ-]{1,100}"
 _MONTH: Final = (
     "Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?|"
@@ -86,6 +88,7 @@ _FACT: Final = re.compile(
     f"|(?P<number>{_NUMBER})|(?P<name>{_NAME})"
 )
 """The first that matches at a place wins: a date is no number, a path no name."""
+_LINK_OR_PATH: Final = re.compile(f"(?P<link>{_LINK})|(?P<path>{_PATH})")
 _SENTENCE_STARTERS: Final = frozenset(
     """
     A About Actually After All Also Although An And Another Any Are As At Be Because Before But By Can Could Did
@@ -117,14 +120,18 @@ def sentences(text: str) -> Iterator[str]:
 
 def facts_in(sentence: str) -> list[Fact]:
     """The facts of one sentence, in order, repeats included."""
+    return _found(_FACT, sentence)
+
+
+def _found(pattern: re.Pattern[str], sentence: str) -> list[Fact]:
     found: list[Fact] = []
-    for match in _FACT.finditer(sentence):
+    for match in pattern.finditer(sentence):
         kind = FactKind(match.lastgroup or "")
         text = match.group()
         if kind is FactKind.NAME:
-            text = _without_starter(text)
+            text = _without_starter(text, is_first=match.start() == 0)
         elif kind in {FactKind.LINK, FactKind.PATH}:
-            text = text.rstrip(".,;:!?-")
+            text = _LINE_OF_FILE.sub(r"\1", text).rstrip(".,;:!?-")
         if len(text) > 1 or kind is FactKind.NUMBER:
             found.append(Fact(kind, text))
     return found
@@ -136,9 +143,18 @@ def facts_of(text: str) -> Iterator[Fact]:
         yield from facts_in(sentence)
 
 
-def _without_starter(name: str) -> str:
-    """A name without the ordinary word that begins its sentence; empty if there is nothing else."""
+def paths_of(text: str) -> Iterator[str]:
+    """The paths of a whole text, in order, repeats included: as `facts_of` finds them, in less time."""
+    for sentence in sentences(text):
+        if "/" in sentence or "." in sentence or "\\" in sentence:
+            yield from (fact.text for fact in _found(_LINK_OR_PATH, sentence) if fact.kind is FactKind.PATH)
+
+
+def _without_starter(name: str, *, is_first: bool) -> str:
+    """A name without the ordinary word before it; empty if only its place makes a word look like one."""
     first, _, rest = name.partition(" ")
+    if is_first and not rest and first[0].isascii():
+        return ""
     return rest if first.split("'")[0].split("’")[0] in _SENTENCE_STARTERS else name
 
 

@@ -135,7 +135,7 @@ class Folder:
                 report.warnings += warnings_of(setbacks)
                 if setbacks.allow(last):
                     return None
-        return self._summarizer.extract(plan.previous, plan.messages)
+        return await self._summarizer.extract(plan.previous, plan.messages)
 
     async def _note_failure(self, head: Thread, problem: str) -> Setbacks:
         """Count the failure with the thread, and tell of it."""

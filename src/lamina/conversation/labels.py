@@ -18,9 +18,12 @@ from lamina.domain.message import FilePart, ImagePart, Message, Role
 
 __all__ = ["label_of"]
 
-MAX_LABEL_CHARS: Final = 200
+MAX_LABEL_CHARS: Final = 320
 _MAX_WORDS: Final = 8
-_MAX_PATHS: Final = 4
+_MAX_NAMES: Final = 5
+_MAX_NAME_CHARS: Final = 120
+_TOKENS_PER_NAME: Final = 80
+"""How large a message must be for each name in its label, so that a label costs little beside what it replaces."""
 _LOOKED_AT: Final = 200_000
 """Characters of a message that are looked through for its names: far more than a label needs."""
 _SAMPLE_LINES: Final = 200
@@ -59,7 +62,7 @@ def label_of(message: Message, tokens: int, *, caller: str | None = None) -> str
     """
     text = message.text
     kind = _kind(message, text, caller)
-    about = _about(text, kind)
+    about = _about(text, kind, min(_MAX_NAMES, tokens // _TOKENS_PER_NAME))
     label = f"{kind}, {tokens:,} tokens" + (f": {about}" if about else "")
     label = _UNSAFE.sub(" ", label).strip()
     return label if len(label) <= MAX_LABEL_CHARS else f"{label[: MAX_LABEL_CHARS - 1].rstrip()}…"
@@ -114,19 +117,17 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _about(text: str, kind: str) -> str:
-    """The error, how it begins, and what it names most."""
+def _about(text: str, kind: str, most: int) -> str:
+    """The error, how it begins, and at most so many of the names that it mentions most."""
     looked_at = text[:_LOOKED_AT]
-    paths = _most_named(looked_at, {FactKind.PATH, FactKind.LINK}, _MAX_PATHS)
+    names = _most_named(looked_at, {FactKind.PATH, FactKind.LINK}, most)
     if kind == "error trace":
         errors = _ERROR.findall(looked_at)
-        return ", ".join([*(_short(error) for error in errors[-1:]), *paths])
+        return ", ".join([*(_short(error) for error in errors[-1:]), *names])
     begins = _first_clause(looked_at)
-    told = [begins] if begins and not any(begins in path for path in paths) else []
-    if len(paths) < _MAX_PATHS:
-        names = _most_named(looked_at, {FactKind.IDENTIFIER, FactKind.NAME}, _MAX_PATHS - len(paths))
-        paths += [name for name in names if name not in begins]
-    return "; ".join([*told, ", ".join(paths)]) if paths else "".join(told)
+    names += _most_named(looked_at, {FactKind.IDENTIFIER, FactKind.NAME}, max(0, most - len(names) - 1))
+    named = ", ".join(name for name in names if name not in begins)
+    return "; ".join(each for each in (begins, named) if each)
 
 
 def _first_clause(text: str) -> str:
@@ -146,7 +147,7 @@ def _short(text: str) -> str:
 
 def _most_named(text: str, kinds: set[FactKind], most: int) -> list[str]:
     counted: Counter[Fact] = Counter(fact for fact in facts_of(text) if fact.kind in kinds)
-    return [fact.text for fact, _ in counted.most_common(most) if len(fact.text) <= 80]  # noqa: PLR2004 - of a label's 200
+    return [fact.text for fact, _ in counted.most_common(most) if len(fact.text) <= _MAX_NAME_CHARS]
 
 
 def _lines(text: str) -> Iterator[str]:

@@ -178,6 +178,7 @@ class ConversationManager:
             ThreadArchivedError: the thread is archived.
             ScopeError: the thread is another owner's.
             Conflict: the id names a message that says something else.
+            ThreadNotFound: the thread was deleted while this call was at it.
         """
         message = Message(
             role=read_role(role),
@@ -318,8 +319,12 @@ class ConversationManager:
             ScopeError: it is another owner's.
         """
         thread = await self._known(thread_id, owner)
-        async with self._gate(thread.ref).folding:
-            return await self._folder.fold(thread.ref, force=force)
+        gate = self._gate(thread.ref)
+        async with gate.folding:
+            report = await self._folder.fold(thread.ref, force=force)
+        if gate.again:  # messages came meanwhile, and left the folding to this call
+            await self._fold_when_free(thread.ref, gate)
+        return report
 
     async def extract_memories(self, thread_id: str, *, owner: str | None = None) -> list[str]:
         """Have the model find facts about the user in all of the thread, archived or not, and store them; their ids.

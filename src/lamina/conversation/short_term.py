@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import copy
 import inspect
@@ -105,7 +106,7 @@ class BaseMemory(SessionReader):
         for name, callback in (("summarizer", summarizer), ("labeler", labeler), ("filter", compaction_filter)):
             if callback is not None and not callable(callback):
                 raise ConfigError(name, f"must be a callable, not {type(callback).__name__}", "Give a function.")
-        self.thresholds = _thresholds(thresholds)
+        self.thresholds = ContextThresholds.of(thresholds)
         self.counter = EstimateCounter() if counter is None else counter
         store = SqliteStateStore(":memory:") if store is None else store
         self._sessions = SessionStore(store, clock, tenant=tenant, owner=owner)
@@ -305,11 +306,11 @@ class BaseMemory(SessionReader):
             return made
         limit, count = self.thresholds.summary_limit, self.counter.count
         if self._llm is None:
-            return summarize_by_rules(events, max_tokens=limit, count=count)
+            return await asyncio.to_thread(summarize_by_rules, events, max_tokens=limit, count=count)
         window = self.thresholds.summarizer_window
         return await summarize_by_model(events, self._llm, max_tokens=limit, window=window, count=count)
 
-    async def store_summary(self, session_id: str, summary: StructuredSummary) -> None:
+    async def store_summary(self, session_id: str, summary: StructuredSummary) -> None:  # noqa: ARG002 - for overrides
         """Called with each new summary before anything is cleared; if it raises, nothing is.
 
         The base has nothing to do: it keeps the summary in the very step that clears.
@@ -320,7 +321,7 @@ class BaseMemory(SessionReader):
         if session_id not in self._waiting:
             raise InvalidInput("session_id", "names a session of which no summary is being made", "Use manage_context.")
 
-    async def clear_summarized_events(self, session_id: str, recent_to_keep: int) -> None:
+    async def clear_summarized_events(self, session_id: str, recent_to_keep: int) -> None:  # noqa: ARG002 - likewise
         """Put the new summary in the place of what it covers; the last `recent_to_keep` events are not among that.
 
         What is cleared stays in the archive: see `archived`. Called after `store_summary`.
@@ -390,13 +391,3 @@ async def _awaited(value: Any) -> Any:
 
 def _tokens(events: Iterable[ThreadEvent]) -> int:
     return sum(event.tokens for event in events)
-
-
-def _thresholds(given: ContextThresholds | Mapping[str, Any] | None) -> ContextThresholds:
-    if isinstance(given, ContextThresholds):
-        return given
-    if given is not None and not isinstance(given, Mapping):
-        raise ConfigError(
-            "thresholds", f"must be ContextThresholds or a mapping, not {type(given).__name__}", "Give one."
-        )
-    return ContextThresholds(**{str(key): value for key, value in (given or {}).items()})

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from lamina.conversation.extractive import extract, is_decision
-from lamina.conversation.facts import FactKind, facts_of, sentences
+from lamina.conversation.extractive import extract, files_line, is_decision
+from lamina.conversation.facts import paths_of, sentences
 from lamina.conversation.structured import StructuredSummary, summary_from_json, summary_text, united
 from lamina.domain.message import Message, ReasoningPart, Role
 from lamina.domain.message_size import Count
@@ -84,7 +85,9 @@ def summarize_by_rules(events: Sequence[ThreadEvent], *, max_tokens: int, count:
         summary = united(summary.replace(user_goal=previous.user_goal or summary.user_goal), previous)
     texts = (_text_to_pick_from(event.message, count) for event in events)
     room = max(max_tokens // 2, max_tokens - count(summary_text(summary)))
-    content = extract(texts, max_tokens=room, count=count, previous=(previous.content or "") if previous else "")
+    former = (previous.content or "") if previous else ""
+    named = files_line(_files_in_results(event.message for event in events))
+    content = extract(texts, max_tokens=room, count=count, previous=f"{former}\n{named}")
     return summary.replace(content=content or None)
 
 
@@ -172,9 +175,16 @@ def _delimited(text: str) -> str:
 
 def _text_to_pick_from(message: Message, count: Count) -> str:
     if message.role is Role.TOOL:
-        return extract([message.text], max_tokens=_TOOL_TOKENS, count=count)
+        picked = extract([message.text], max_tokens=_TOOL_TOKENS, count=count)
+        return "\n".join(line for line in picked.split("\n") if line.startswith("- "))
     calls = [f"{call.name}: {call.arguments}" for call in message.tool_calls]
     return "\n".join([message.text, *calls])
+
+
+def _files_in_results(messages: Iterable[Message]) -> Counter[str]:
+    """How often each path is named in what tools gave, of which only little is picked from otherwise."""
+    results = (message.text for message in messages if message.role is Role.TOOL)
+    return Counter(path for text in results for path in paths_of(text))
 
 
 def _is_said_by_model(message: Message) -> bool:
@@ -214,7 +224,7 @@ def _paths_in_arguments(arguments: str) -> Iterator[str]:
         return
     for value in values.values() if isinstance(values, dict) else ():
         if isinstance(value, str) and len(value) <= _CLAUSE_CHARS and "\n" not in value:
-            yield from (fact.text for fact in facts_of(value) if fact.kind is FactKind.PATH and fact.text == value)
+            yield from (path for path in paths_of(value) if path == value)
 
 
 def _state_of(events: Sequence[ThreadEvent]) -> dict[str, Any]:

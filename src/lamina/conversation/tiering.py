@@ -34,6 +34,9 @@ PINNED_KEY: Final = "restored"
 PATIENCE: Final = 3
 """After so many failures in a row a summary is made by rules, and marked so."""
 _LONGEST_WAIT: Final = 32
+_LEAST_WORTH: Final = 0.5
+"""How many tokens, beside a summary's limit, there must be to replace: where the tail alone fills tier 3, each
+message would else cost a summary."""
 
 Compact: TypeAlias = Callable[[ThreadEvent], Awaitable[ThreadEvent]]
 Summarize: TypeAlias = Callable[[list[ThreadEvent]], Awaitable[StructuredSummary]]
@@ -165,7 +168,7 @@ class TierManager:
         ref = size.thread.ref
         events = await self._store.events(ref, after=size.thread.folded_through)
         older = events[: to_summarize(events, self._thresholds.recent_to_keep)]
-        if not older:
+        if sum(event.tokens for event in older) < self._thresholds.summary_limit * _LEAST_WORTH:
             return
         if progress.wait and not is_asked_for:
             progress.wait -= 1
@@ -232,9 +235,10 @@ class TierManager:
 def _named(event: ThreadEvent, callers: Mapping[str, str]) -> ThreadEvent:
     """The event, a tool's result with the name of its tool: what says best what is in it."""
     message = event.message
-    if message.role is not Role.TOOL or message.name is not None or message.tool_call_id not in callers:
+    caller = callers.get(message.tool_call_id or "")
+    if message.role is not Role.TOOL or message.name is not None or caller is None:
         return event
-    return event.replace(message=message.replace(name=callers[message.tool_call_id]))
+    return event.replace(message=message.replace(name=caller))
 
 
 def summary_event(summary: Summary, counter: TokenCounter) -> ThreadEvent:

@@ -14,8 +14,9 @@ __all__ = ["CompactionConfig", "ConversationConfig", "SummaryConfig"]
 _PROMPT_MARGIN: Final = 400
 """Tokens for the schema and for what a provider puts around messages."""
 _LEAST_ROOM: Final = 400
-_LISTS_TOKENS: Final = 400
-"""Room for the topics and facts of an answer, and for the marks of JSON."""
+_LISTS_SHARE: Final = 0.5
+_MARKS_TOKENS: Final = 100
+"""Room for the topics and facts of an answer beside its text, and for the marks of JSON."""
 
 
 class CompactionConfig(StrictModel):
@@ -46,7 +47,7 @@ class SummaryConfig(StrictModel):
     @property
     def answer_tokens(self) -> int:
         """The most that an answer of the model may have."""
-        return self.tokens + _LISTS_TOKENS
+        return int(self.tokens * (1 + _LISTS_SHARE)) + _MARKS_TOKENS
 
     def room(self, instruction: int) -> int:
         """How many tokens of messages go into one call beside an instruction of this size."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
@@ -53,6 +54,20 @@ class ContextThresholds(StrictModel):
         if self.summary_tokens is not None:
             return self.summary_tokens
         return max(16, min(_MOST_SUMMARY_TOKENS, int(self.pre_rot_threshold * _SUMMARY_SHARE)))
+
+    @classmethod
+    def of(cls, given: Self | Mapping[str, Any] | None) -> Self:
+        """The thresholds as they are given, or of a mapping that may leave fields out; None: the defaults.
+
+        Raises:
+            ConfigError: it is neither, or a value is wrong.
+        """
+        if isinstance(given, cls):
+            return given
+        if given is not None and not isinstance(given, Mapping):
+            problem = f"must be ContextThresholds or a mapping, not {type(given).__name__}"
+            raise ConfigError("thresholds", problem, "Give one of them.")
+        return cls(**{str(key): value for key, value in (given or {}).items()})
 
     @model_validator(mode="after")
     def _check_order(self) -> Self:
