@@ -14,11 +14,39 @@ STRATEGIES = list(ChunkStrategy)
 MARKDOWN = st.lists(
     st.sampled_from(
         [
-            *["# One\n", "## Two { #two }\n", "Title\n=====\n", "Under\n---\n", "\n", "\r\n", "\n\n\n", "\f", " ", "\u200b"],
+            *[
+                "# One\n",
+                "## Two { #two }\n",
+                "Title\n=====\n",
+                "Under\n---\n",
+                "\n",
+                "\r\n",
+                "\n\n\n",
+                "\f",
+                " ",
+                "\u200b",
+            ],
             *["```py\n# no heading\n\nx = 1\n```\n", "~~~\nopen\n", "    indented = code\n", "---\nname: x\n---\n"],
-            *["| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\n", "- one\n- two\n  more\n\n  - deep\n", "1. first\n2. second\n"],
-            *["> quoted\n> ```\n> code\n> ```\n", "Dr. Who paid 3.5. He left! ", "路線図は灯台の隣。壁に貼った。", "e\u0301", "👩‍👩‍👧"],
-            *["word " * 30, "x" * 90, "<!-- a\n# b\n-->\n", "<pre>\n# c\n</pre>\n", "ping pong ping pong ping", "<|endoftext|>"],
+            *[
+                "| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\n",
+                "- one\n- two\n  more\n\n  - deep\n",
+                "1. first\n2. second\n",
+            ],
+            *[
+                "> quoted\n> ```\n> code\n> ```\n",
+                "Dr. Who paid 3.5. He left! ",
+                "路線図は灯台の隣。壁に貼った。",
+                "e\u0301",
+                "👩‍👩‍👧",
+            ],
+            *[
+                "word " * 30,
+                "x" * 90,
+                "<!-- a\n# b\n-->\n",
+                "<pre>\n# c\n</pre>\n",
+                "ping pong ping pong ping",
+                "<|endoftext|>",
+            ],
         ]
     ),
     max_size=30,
@@ -286,3 +314,10 @@ def test_the_options_decide_the_chunks_alone():
     text = "# A\n\n" + "Some words in a row. " * 50
     assert chunks_of(text) == chunks_of(text)
     assert isinstance(chunks_of(text)[0], Chunk)
+
+
+@pytest.mark.parametrize("strategy", ["recursive", "paragraph", "sentence"])
+def test_code_that_is_repeated_keeps_its_indentation(strategy):
+    text = "Some words to begin with here.\n\n    one = code\n    two\n\n" + "More words follow now. " * 8
+    repeated = [text[chunk.start : chunk.body] for chunk in chunks_of(text, strategy, 20, 9)]
+    assert any(each.startswith("    one = code\n    two") for each in repeated)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ _NEVER_SPLIT: Final = frozenset({Kind.CODE, Kind.RAW, Kind.ROW, Kind.PIECE, Kind
 _NO_OVERLAP: Final = frozenset({Kind.SECTION, Kind.HEADING})
 _IN_PARTS: Final = frozenset({Kind.PARAGRAPH, Kind.LIST})
 """Their last sentences or items make an overlap where the whole is too much."""
+_BLANK_LINES: Final = re.compile(r"(?:[ \t\f\v]*+(?:\r\n|\r|\n))*+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +139,11 @@ class _Packer:
         return start
 
     def _past_blank(self, start: int) -> int:
+        """Past blank lines, but not past an indentation."""
         end = self._before[-1].end
-        repeated = self._splitter.text[start:end]
-        return end - len(repeated.lstrip())
+        blank = _BLANK_LINES.match(self._splitter.text, start, end)
+        after = start if blank is None else blank.end()
+        return end if self._splitter.text[after:end].isspace() else after
 
     def _give_back_headings(self, pending: deque[Unit]) -> None:
         """A heading at the end belongs to what follows, unless it is all that there is."""
