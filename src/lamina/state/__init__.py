@@ -1,1 +1,7 @@
 """State stores: threads, messages, summaries, heads of documents."""
+
+from __future__ import annotations
+
+from lamina.state.opening import open_state
+
+__all__ = ["open_state"]

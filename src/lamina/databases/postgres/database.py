@@ -15,11 +15,15 @@ from lamina.databases.postgres.failures import BACKEND, translated
 from lamina.databases.postgres.migrations import Component, check_version, migrate
 from lamina.databases.postgres.schema import Session
 from lamina.databases.postgres.sessions import Connection, Limits, connect
-from lamina.errors import AdapterError
+from lamina.errors import AdapterError, ConfigError
 
-__all__ = ["Handle", "PostgresDatabase"]
+__all__ = ["CONNECTIONS", "CONNECT_TIMEOUT", "STATEMENT_TIMEOUT", "Handle", "PostgresDatabase", "database_of"]
 
 T = TypeVar("T")
+
+CONNECTIONS: Final = 8
+CONNECT_TIMEOUT: Final = 10.0
+STATEMENT_TIMEOUT: Final = 30.0
 
 _inherited: Final[list[Connections]] = []
 """What a forked child got from its parent: kept for ever, since closing it would end the parent's sessions."""
@@ -50,9 +54,9 @@ class PostgresDatabase:
         self,
         url: str,
         *,
-        connections: int = 8,
-        connect_timeout: float = 10.0,
-        statement_timeout: float = 30.0,
+        connections: int = CONNECTIONS,
+        connect_timeout: float = CONNECT_TIMEOUT,
+        statement_timeout: float = STATEMENT_TIMEOUT,
     ) -> None:
         self._address = parse_url(url)
         self._limits = Limits(connections, connect_timeout, statement_timeout)
@@ -196,9 +200,42 @@ class Handle:
         return self._component
 
     async def _run(self, work: Callable[[Connection], T]) -> T:
+        if not self.is_open:
+            raise self._closed()
         try:
             job = self._connections.submit(work)
-        except RuntimeError as error:
-            raise AdapterError(BACKEND, f"{self._database} was closed", "Open it again.") from error
+        except RuntimeError:  # the interpreter is ending
+            raise self._closed() from None
         with translated(str(self._database)):
             return await asyncio.wrap_future(job)
+
+    def _closed(self) -> AdapterError:
+        return AdapterError(BACKEND, f"{self._database} is not open", "Open it first, in this process.")
+
+
+def database_of(
+    url: str | None,
+    database: PostgresDatabase | None,
+    *,
+    connections: int,
+    connect_timeout: float,
+    statement_timeout: float,
+) -> PostgresDatabase:
+    """The database that a store is to use: the given one, or one of its own at the url.
+
+    Raises:
+        ConfigError: not just one of the two is given, or limits that the given database has already.
+    """
+    limits = (connections, connect_timeout, statement_timeout)
+    if database is None and url is not None:
+        return PostgresDatabase(
+            url, connections=connections, connect_timeout=connect_timeout, statement_timeout=statement_timeout
+        )
+    if database is None:
+        raise ConfigError("url", "is missing", "Give the URL of a database, or a PostgresDatabase.")
+    if url is not None:
+        raise ConfigError("url", "is given beside a database, which has one", "Give one of the two.")
+    if limits != (CONNECTIONS, CONNECT_TIMEOUT, STATEMENT_TIMEOUT):
+        remedy = "Give connections, connect_timeout and statement_timeout to the PostgresDatabase."
+        raise ConfigError("database", "has limits of its own", remedy)
+    return database

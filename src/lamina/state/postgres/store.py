@@ -9,7 +9,13 @@ from importlib.resources import files
 from typing import Any, ClassVar, TypeVar
 
 from lamina.databases.postgres import PostgresDatabase
-from lamina.databases.postgres.database import Handle
+from lamina.databases.postgres.database import (
+    CONNECT_TIMEOUT,
+    CONNECTIONS,
+    STATEMENT_TIMEOUT,
+    Handle,
+    database_of,
+)
 from lamina.databases.postgres.failures import BACKEND
 from lamina.databases.postgres.migrations import Component
 from lamina.databases.postgres.schema import Schema, Session
@@ -30,7 +36,7 @@ from lamina.domain.storable import (
 )
 from lamina.domain.text import check_name
 from lamina.domain.thread import Summary, Thread, ThreadEvent, ThreadKind, ThreadRef, ThreadStatus
-from lamina.errors import AdapterError, ConfigError
+from lamina.errors import AdapterError
 from lamina.ports.state_store import StateStore
 from lamina.state.postgres import documents, messages, summaries, threads
 from lamina.state.postgres.rows import FRAGMENTS
@@ -43,20 +49,19 @@ STEPS = ("001_tables.sql",)
 
 
 class PostgresStateStore(StateStore):
-    """Threads, messages, summaries and heads of documents in one schema of a database.
+    """Conversations, their summaries and the heads of documents, in one schema of a PostgreSQL database.
 
     Args:
         url: The database, as `PostgresDatabase` takes it.
-        database: A database that others use too, in place of `url`; it is opened with its first user and closed
-            with its last.
+        database: In place of `url` and of the limits: a database that others use too. It stays open as long as
+            one of its users does.
         schema: Holds the tables; it is made if there is none.
-        limits: What else `PostgresDatabase` takes, where `url` is given.
-
-    Raises:
-        ConfigError: not exactly one of `url` and `database` is given, or one of the arguments is wrong.
+        connections: How many connections may be open at the same time; calls beyond that wait.
+        connect_timeout: How long, in seconds, to wait for the server when one is made.
+        statement_timeout: How long, in seconds, a statement may take, waiting for locks included.
     """
 
-    name: ClassVar[str] = BACKEND
+    name = BACKEND
     _steps: ClassVar[Sequence[str]] = STEPS
 
     def __init__(
@@ -65,13 +70,17 @@ class PostgresStateStore(StateStore):
         *,
         database: PostgresDatabase | None = None,
         schema: str = "lamina",
-        **limits: Any,
+        connections: int = CONNECTIONS,
+        connect_timeout: float = CONNECT_TIMEOUT,
+        statement_timeout: float = STATEMENT_TIMEOUT,
     ) -> None:
-        if (url is None) == (database is None):
-            raise ConfigError("url", "a state store needs either a url or a database", "Give exactly one of them.")
-        if database is not None and limits:
-            raise ConfigError(min(limits), "is set on the database", "Give it to PostgresDatabase.")
-        self._database = PostgresDatabase(url or "", **limits) if database is None else database
+        self._database = database_of(
+            url,
+            database,
+            connections=connections,
+            connect_timeout=connect_timeout,
+            statement_timeout=statement_timeout,
+        )
         steps = [files("lamina.state.postgres").joinpath(name).read_text("utf-8") for name in self._steps]
         self._component = Component("state", Schema(schema, FRAGMENTS), steps)
         self._handle: Handle | None = None

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+
+import pytest
+
+from lamina.databases.postgres import PostgresDatabase
+from lamina.errors import AdapterError
+
+
+def message(kind, body):
+    return kind + struct.pack("!I", len(body) + 4) + body
+
+
+def parameter(name, value):
+    return message(b"S", f"{name}\0{value}\0".encode())
+
+
+class OldServer:
+    """Greets as a server of that version would, and knows nothing else."""
+
+    def __init__(self, version):
+        self._version = version
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"postgresql://127.0.0.1:{self._listening.getsockname()[1]}/d?sslmode=disable&gssencmode=disable"
+        self._thread = threading.Thread(target=self._greet)
+        self._thread.start()
+
+    def _greet(self):
+        with self._listening, self._listening.accept()[0] as client:
+            client.recv(65536)
+            version = parameter("server_version", self._version) + parameter("server_encoding", "UTF8")
+            client.sendall(message(b"R", struct.pack("!I", 0)) + version + message(b"Z", b"I"))
+            client.recv(65536)  # until it leaves
+
+    def join(self):
+        self._thread.join()
+
+
+async def test_a_server_before_version_14_is_refused_by_a_server_that_only_says_it_is_one():
+    server = OldServer("13.22")
+    with pytest.raises(AdapterError, match=r"is PostgreSQL 13\.22\. Use version 14 or newer"):
+        await PostgresDatabase(server.url).open()
+    server.join()
+
+
+async def test_a_database_of_another_encoding_is_refused(postgres):
+    postgres.run("CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
+    try:
+        with pytest.raises(AdapterError, match=r"has the encoding LATIN1\. Use a database .* 'UTF8'"):
+            await PostgresDatabase(postgres.url_of("latin")).open()
+    finally:
+        postgres.run("DROP DATABASE latin")
+
+
+async def test_a_session_is_set_to_what_the_stores_count_on(joined, postgres_url):
+    # Of these the url asks for the opposite, as the settings of a server or of a user may.
+    wish = "options=-c%20TimeZone%3DAsia/Tokyo%20-c%20DateStyle%3DGerman%20-c%20synchronous_commit%3Doff"
+    wish += "%20-c%20default_transaction_isolation%3Dserializable"
+    handle = await joined(f"{postgres_url}&{wish}", statement_timeout=7.5)
+    names = (
+        "TimeZone DateStyle synchronous_commit default_transaction_isolation statement_timeout "
+        "idle_in_transaction_session_timeout client_encoding application_name"
+    ).split()
+    query = "SELECT name, current_setting(name) FROM unnest(%s::text[]) AS name"
+    found = dict(await handle.read(lambda session: session.execute(query, (names,)).fetchall()))
+    assert found.pop("DateStyle").startswith("ISO")
+    assert found == {
+        "TimeZone": "UTC",
+        "synchronous_commit": "on",
+        "default_transaction_isolation": "read committed",
+        "statement_timeout": "7500ms",
+        "idle_in_transaction_session_timeout": "7500ms",
+        "client_encoding": "UTF8",
+        "application_name": "lamina",
+    }
+
+
+async def test_a_stronger_promise_of_the_server_is_left_as_it_is(joined, postgres_url):
+    handle = await joined(f"{postgres_url}&options=-c%20synchronous_commit%3Dremote_apply")
+    query = "SELECT current_setting('synchronous_commit')"
+    assert await handle.read(lambda session: session.execute(query).fetchone()) == ("remote_apply",)
