@@ -13,6 +13,7 @@ from lamina.domain.message import Message
 from lamina.domain.recall import Degraded, Leg, Reason
 from lamina.domain.thread import ThreadContext
 from lamina.errors import InvalidInput, InvalidType, ScopeError
+from lamina.memory.factory import create_memory_engine
 from lamina.ports.events import EventName
 from lamina.settings.context import ContextConfig
 
@@ -450,3 +451,28 @@ async def test_the_account_names_what_was_kept_and_dropped_but_no_content(comput
     assert "guide.md" in told
     assert "budget" in told
     assert "Mondays" not in told
+
+
+async def test_texts_are_compared_by_their_embeddings_only_if_wanted(compute, memory, embedder):
+    await memory.store("Releases go out on Tuesdays every week", owner="ana")
+    await memory.store("Every week on Tuesdays releases go out", layer="global", owner="team")
+    plain = await compute()
+    assert len(plain.memories) == 2
+    joined = await compute(config={"near_duplicate_cosine": 0.6})
+    assert [entry.layer for entry in joined.memories] == [Layer.LONGTERM]
+    assert [(each.reason, each.of) for each in joined.dropped] == [(DropReason.DUPLICATE, joined.memories[0].id)]
+
+
+async def test_an_embedder_that_fails_costs_only_the_comparison(tmp_path, clock):
+    def broken(texts):
+        raise OSError
+
+    engine = await create_memory_engine(path=tmp_path / "other.db", embed=broken, clock=clock)
+    await engine.store("Releases go out on Tuesdays", owner="ana")
+    context = await ContextEngine(engine, config=ContextConfig(near_duplicate_cosine=0.9)).compute(
+        intent_id="i", goal=GOAL, owner_id="ana"
+    )
+    await engine.close()
+    assert contents(context.memories) == ["Releases go out on Tuesdays"]
+    told = {(each.step, each.code) for each in context.warnings}
+    assert {("near_duplicates", "failed"), ("longterm", "degraded")} <= told

@@ -55,4 +55,7 @@ def _with_fence_closed(text: str) -> str:
                 opened = marks
         elif marks[0] == opened[0] and len(marks) >= len(opened) and not rest.strip():
             opened = None
-    return text if opened is None else f"{text}\n{opened}"
+    if opened is None:
+        return text
+    body = text.rstrip("\n")
+    return f"{body}\n{opened}"
