@@ -110,7 +110,7 @@ async def test_memories_chunks_threads_and_documents_share_one_file(tmp_path):
 async def test_a_table_of_ones_own_has_chunks_of_its_own(tmp_path):
     for table in ("first", "second"):
         async with open_with(
-            memory={"path": tmp_path / "notes.db", "table": table}, state_url=f"sqlite://{tmp_path / table}.db"
+            memory={"path": tmp_path / "notes.db", "table": table}, state_url=f"sqlite:///{tmp_path / table}.db"
         ) as kernel:
             assert (await kernel.rag.stats()).documents == 0
             await kernel.rag.ingest("# Key\n\nIt hangs by the door.", f"{table}.md")
@@ -118,9 +118,9 @@ async def test_a_table_of_ones_own_has_chunks_of_its_own(tmp_path):
 
 
 async def test_state_may_be_kept_elsewhere(tmp_path):
-    async with open_with(data_dir=tmp_path / "data", state_url=f"sqlite://{tmp_path / 'state.db'}") as kernel:
+    async with open_with(data_dir=tmp_path / "data", state_url=f"sqlite:///{tmp_path / 'state.db'}") as kernel:
         await kernel.submit(goal="hello", thread_id="t")
-    async with open_with(data_dir=tmp_path / "other", state_url=f"sqlite://{tmp_path / 'state.db'}") as kernel:
+    async with open_with(data_dir=tmp_path / "other", state_url=f"sqlite:///{tmp_path / 'state.db'}") as kernel:
         assert len(await kernel.conversation.history("t")) == 2
         assert await kernel.memory_engine.count() == 0
     async with open_with(data_dir=tmp_path / "data", state_url=":memory:") as kernel:
