@@ -54,6 +54,8 @@ class Parts:
     rag: RagPipeline
     context: ContextEngine
     auto_save: AutoSave | None
+    offers_expansion: bool = False
+    """Whether threads hold references, and agents with tools get one that gives the originals back."""
 
 
 async def open_parts(config: LaminaConfig, options: KernelOptions, closing: AsyncExitStack) -> Parts:
@@ -93,7 +95,13 @@ async def open_parts(config: LaminaConfig, options: KernelOptions, closing: Asyn
     )
     saving = AutoSave(memory, _helper(config, options.router, Task.FACTS)) if config.memory.auto_save else None
     return Parts(
-        memory=memory, state=stores.state, conversation=conversation, rag=rag, context=context, auto_save=saving
+        memory=memory,
+        state=stores.state,
+        conversation=conversation,
+        rag=rag,
+        context=context,
+        auto_save=saving,
+        offers_expansion=config.conversation.context_engineering is not None,
     )
 
 
@@ -108,6 +116,7 @@ def _conversation(
         memory=memory,
         policy=policy_of(talk),
         summary=talk.summary,
+        context_engineering=talk.context_engineering,
         store_facts=talk.stores_facts,
         counter=options.counter,
         clock=options.clock,

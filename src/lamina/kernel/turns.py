@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
-from lamina.agents import Agent, AgentAnswer, AgentRegistry, ToolContext
+from lamina.agents import Agent, AgentAnswer, AgentRegistry, Tool, ToolContext
 from lamina.agents.executing import OnPiece, Turn, run_agent
 from lamina.agents.metering import AbsentModel, MeteredModel
 from lamina.domain.context import ComputedContext
@@ -55,6 +55,7 @@ class _Serving:
     agent: Agent
     model: MeteredModel
     result: IntentResult
+    more_tools: Sequence[Tool]
     on_piece: OnPiece | None
 
 
@@ -96,6 +97,7 @@ class TurnRunner:
             agent=agent,
             model=MeteredModel(AbsentModel() if model is None else model),
             result=IntentResult(running.id, running.status, agent=agent.name, thread_id=running.thread_id),
+            more_tools=self._more_tools(running, agent),
             on_piece=on_piece,
         )
         await self._serve(serving, before_append)
@@ -155,7 +157,7 @@ class TurnRunner:
                 thread_id=intent.thread_id,
                 model=serving.model.model,
                 system=definition.instructions,
-                tools=[_schema(tool) for tool in definition.tools],
+                tools=[_schema(tool) for tool in (*definition.tools, *serving.more_tools)],
             )
         except _CALLERS_FAULT:
             raise
@@ -175,6 +177,7 @@ class TurnRunner:
             context=context,
             model=serving.model,
             tool_context=self._tool_context(intent),
+            more_tools=serving.more_tools,
             on_piece=serving.on_piece,
             max_rounds=self.limits.max_rounds,
         )
@@ -188,6 +191,14 @@ class TurnRunner:
         serving.result.usage += answer.usage
         serving.result.answer = answer.text
         return answer
+
+    def _more_tools(self, intent: Intent, agent: Agent) -> list[Tool]:
+        """What gives the originals of references in the thread back, for an agent that has tools."""
+        own = agent.definition.tools
+        if not own or intent.thread_id is None or not self.parts.offers_expansion:
+            return []
+        expand = Tool.from_function(self.parts.conversation.expand_tool(intent.thread_id, owner=intent.owner))
+        return [] if expand.name in {tool.name for tool in own} else [expand]
 
     def _tool_context(self, intent: Intent) -> ToolContext:
         thread = None if intent.thread_id is None else _Thread(self.parts, intent.thread_id, intent.owner)

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from lamina.errors import ConfigError
 from lamina.settings.strict_model import Number, StrictModel, WholeNumber
+from lamina.settings.tiers import ContextThresholds
 
 __all__ = ["CompactionConfig", "ConversationConfig", "SummaryConfig"]
 
@@ -68,7 +69,8 @@ class ConversationConfig(StrictModel):
     `window` messages stay, and the ones before them are folded into the summary, `summarize_batch_size`
     at a time. With a `compaction` block that rule holds instead. `context_messages` is how many of the
     last messages go into a context: a window larger than that shrinks to it, and so nothing is ever
-    neither shown nor summarised. `store_facts` says whether the facts that a model finds while it
+    neither shown nor summarised. A `context_engineering` block keeps the tokens of each thread inside tiers, after
+    its number of messages. `store_facts` says whether the facts that a model finds while it
     summarises become memories; None: only with compaction.
     """
 
@@ -77,6 +79,7 @@ class ConversationConfig(StrictModel):
     context_messages: Annotated[WholeNumber, Field(ge=1)] | None = None
     compaction: CompactionConfig | None = None
     summary: SummaryConfig = SummaryConfig()
+    context_engineering: ContextThresholds | None = None
     store_facts: bool | None = None
 
     @property
