@@ -38,7 +38,7 @@ class SummaryConfig(StrictModel):
     the model, which is then asked again from time to time.
     """
 
-    tokens: Annotated[WholeNumber, Field(ge=100)] = 800
+    tokens: Annotated[WholeNumber, Field(ge=50)] = 800
     cover_tokens: Annotated[WholeNumber, Field(ge=50)] = 400
     window: Annotated[WholeNumber, Field(ge=1_000)] = 8_000
     max_calls: Annotated[WholeNumber, Field(ge=1, le=1_000)] = 16
@@ -69,9 +69,9 @@ class ConversationConfig(StrictModel):
     `window` messages stay, and the ones before them are folded into the summary, `summarize_batch_size`
     at a time. With a `compaction` block that rule holds instead. `context_messages` is how many of the
     last messages go into a context: a window larger than that shrinks to it, and so nothing is ever
-    neither shown nor summarised. A `context_engineering` block keeps the tokens of each thread inside tiers, after
-    its number of messages. `store_facts` says whether the facts that a model finds while it
-    summarises become memories; None: only with compaction.
+    neither shown nor summarised. `store_facts` says whether the facts that a model finds while it
+    summarises become memories; None: only with compaction. `context_engineering` keeps the tokens of a
+    thread inside tiers, after its messages were counted.
     """
 
     window: Annotated[WholeNumber, Field(ge=1)] = 50
@@ -79,8 +79,8 @@ class ConversationConfig(StrictModel):
     context_messages: Annotated[WholeNumber, Field(ge=1)] | None = None
     compaction: CompactionConfig | None = None
     summary: SummaryConfig = SummaryConfig()
-    context_engineering: ContextThresholds | None = None
     store_facts: bool | None = None
+    context_engineering: ContextThresholds | None = None
 
     @property
     def compacts(self) -> bool:
