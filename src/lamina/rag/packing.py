@@ -27,12 +27,13 @@ _BLANK_LINES: Final = re.compile(r"(?:[ \t\f\v]*+(?:\r\n|\r|\n))*+")
 class Packed:
     """A chunk: `start` to `end`, of which what is before `body` stands in the one before as well.
 
-    `lead` is the first unit that shows something.
+    `first` is the first unit that shows something, and `lead` the first that is no mere heading, if there is one.
     """
 
     start: int
     body: int
     end: int
+    first: Unit
     lead: Unit
 
 
@@ -94,8 +95,9 @@ class _Packer:
         self._shrink(pending)
         pieces, self.pieces = self.pieces, []
         self._before = pieces
-        lead = next((piece for piece in pieces if piece.kind is not Kind.BLANK), pieces[0])
-        return Packed(self._start, pieces[0].start, pieces[-1].end, lead)
+        first = next((piece for piece in pieces if piece.kind is not Kind.BLANK), pieces[0])
+        lead = next((piece for piece in pieces if piece.kind not in _NO_CONTENT), first)
+        return Packed(self._start, pieces[0].start, pieces[-1].end, first, lead)
 
     def _begin(self, unit: Unit) -> None:
         """Start with what is repeated, if there is room, and leave some for a table's header."""
@@ -128,7 +130,7 @@ class _Packer:
     def _part_start(self, piece: Unit, end: int, budget: int) -> int:
         """The same inside the last piece that counts, whose end is at `end`."""
         if piece.kind is Kind.PIECE:
-            return tail_start(self._splitter.text, piece.start, end, budget, self._splitter.count)
+            return tail_start(self._splitter.text, piece.start, end, limit=budget, count=self._splitter.count)
         start = end
         parts = self._splitter.finer(piece) if piece.kind in _IN_PARTS and budget > 0 else []
         for part in reversed(parts[1:]):
