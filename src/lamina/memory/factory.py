@@ -93,9 +93,9 @@ def _assemble(config: MemoryConfig, new_id: IdFactory, emit: Emit | None) -> Mem
         space=EmbeddingSpace(adapter, Scope(config.tenant), _embedder(config), clock),
         clock=clock,
         new_id=new_id,
+        emit=emit,
         earlier=_earlier(config, defaults),
         open_earlier=_open_earlier,
-        emit=emit,
     )
     return MemoryEngine(runtime, WorkingMemory(ttl=config.working_memory_ttl, clock=clock))
 
