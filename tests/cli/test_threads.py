@@ -139,7 +139,7 @@ async def test_a_summariser_that_fails_is_told_and_changes_nothing(
 
 
 async def test_facts_are_extracted_with_a_model_and_remembered(lamina: Lamina, server: Any, speaks: Any) -> None:
-    options = speaks(server.chat('{"facts": ["Mira is allergic to walnuts"]}'))
+    options = speaks(server.chat('{"topics": ["food"], "facts": ["Mira is allergic to walnuts"]}'))
     lamina_ = lambda *arguments: asyncio.to_thread(lamina, *arguments)  # noqa: E731
     await lamina_("thread", "add", "trip", "I am allergic to walnuts.", "-u", "mira")
     run = await lamina_("thread", "extract", "trip", "--json", *options)

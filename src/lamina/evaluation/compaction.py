@@ -61,18 +61,17 @@ class TierFigures:
 def load_transcripts(path: Path) -> Iterator[Transcript]:
     """The transcripts of a `.jsonl` or `.jsonl.gz` file: lines of `{id, meta: {top_paths}, messages}`.
 
-    Messages have a role and a content, and may have tool calls, as OpenAI's do. A tool's message without the
+    Objects without messages are passed over. Messages are as OpenAI has them. A tool's message without the
     id of a call, as logs have it, is the result of a call that is put before it.
 
     Raises:
         InvalidInput: a line cannot be read.
     """
-    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
-    with opened as lines:
+    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, start=1):
             try:
                 row = json.loads(line)
-                if "messages" in row:
+                if row.get("messages") is not None:
                     yield Transcript(
                         row["id"], _messages(row["messages"]), list(row.get("meta", {}).get("top_paths", ()))
                     )

@@ -8,7 +8,8 @@ from typing import Any, Final
 from lamina import registry
 from lamina.domain.memory import Layer
 from lamina.domain.scope import Scope
-from lamina.errors import ConfigError
+from lamina.errors import AdapterError, ConfigError, StoreDamaged
+from lamina.memory.earlier import EarlierMemories
 from lamina.memory.embedding import EmbeddingSpace
 from lamina.memory.engine import MemoryEngine
 from lamina.memory.hooks import HookRunner
@@ -56,8 +57,10 @@ async def create_memory_engine(
     engine = _assemble(read, new_id, emit)
     try:
         await engine.initialize()
-    except BaseException:
+    except BaseException as error:
         await engine.close()
+        if isinstance(error, StoreDamaged):
+            await _tell_of_version_1(read, error)
         raise
     return engine
 
@@ -88,8 +91,27 @@ def _assemble(config: MemoryConfig, new_id: IdFactory, emit: Emit | None) -> Mem
         clock=clock,
         new_id=new_id,
         emit=emit,
+        earlier=_earlier(config, defaults),
+        open_earlier=registry.open_earlier,
     )
     return MemoryEngine(runtime, WorkingMemory(ttl=config.working_memory_ttl, clock=clock))
+
+
+async def _tell_of_version_1(config: MemoryConfig, refused: StoreDamaged) -> None:
+    """Raise with the way forward if the file that was refused is one that version 1 wrote."""
+    try:
+        tables = [] if config.path is None else await registry.open_earlier(config.path).tables()
+    except AdapterError:
+        return  # it is something else; what refused it says more
+    if tables:
+        remedy = "Give another path for the new store and this one as v1_path, then call migrate_v1()."
+        raise ConfigError("path", f"{config.path} holds memories of version 1", remedy) from refused
+
+
+def _earlier(config: MemoryConfig, defaults: EntryDefaults) -> EarlierMemories | None:
+    if config.v1_path is None:
+        return None
+    return EarlierMemories(registry.open_earlier(config.v1_path), registry.load_adapter("memory"), defaults)
 
 
 def _adapter(config: MemoryConfig) -> MemoryAdapter:
