@@ -67,7 +67,9 @@ def test_another_owner_s_thread_is_refused_in_every_command(lamina: Lamina) -> N
         assert (run.code, run.out) == (1, ""), command
         assert run.err == "Error: The thread 'diary' belongs to another owner.\n"
     for name in ("show", "history", "archive"):
-        assert lamina("thread", name, "diary", "-n", "work").err == "Error: The thread 'diary' is of another namespace.\n"
+        assert (
+            lamina("thread", name, "diary", "-n", "work").err == "Error: The thread 'diary' is of another namespace.\n"
+        )
     assert lamina("thread", "history", "diary", "--json").document["total"] == 1
 
 

@@ -82,7 +82,9 @@ async def ask(
 
         print_json(_answer_document(result))
         return
-    _tell_warnings(result)
+    from lamina.cli.speaking import tell_warnings
+
+    tell_warnings(result)
     if result.error is not None:
         raise AskError(result, f"The question was not answered. {result.error}")
 
@@ -214,13 +216,6 @@ def _answer_document(result: IntentResult) -> dict[str, Any]:
         "saved": result.saved,
         "warnings": result.warnings,
     }
-
-
-def _tell_warnings(result: IntentResult) -> None:
-    from lamina.cli.output import note
-
-    for warning in result.warnings:
-        note(warning)
 
 
 def _goal(question: str | None) -> str:

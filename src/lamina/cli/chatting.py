@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from lamina.cli.context_shown import print_context
 from lamina.cli.interrupts import interruptible, on_interrupt
 from lamina.cli.output import console, note, printable
-from lamina.cli.speaking import Speaker
+from lamina.cli.speaking import Speaker, tell_warnings
 from lamina.domain.intent import IntentError, IntentResult, IntentStatus
 from lamina.domain.message import Message, Role
 from lamina.domain.thread import ThreadStatus
@@ -179,8 +179,8 @@ class Chat:
         result = turn.result
         if result is not None and result.context is not None:
             self._context = result.context
-        for warning in [] if result is None else result.warnings:
-            note(warning)
+        if result is not None:
+            tell_warnings(result)
         if result is not None and result.status is IntentStatus.COMPLETED:
             return
         error = None if result is None else result.error

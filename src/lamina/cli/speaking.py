@@ -1,12 +1,18 @@
-"""An answer on the terminal, piece by piece as it comes."""
+"""An answer on the terminal, piece by piece as it comes, and the remarks on it."""
 
 from __future__ import annotations
 
 import sys
 
-from lamina.cli.output import printable
+from typing import Final
 
-__all__ = ["Speaker"]
+from lamina.cli.output import note, printable
+from lamina.domain.intent import IntentResult
+
+__all__ = ["Speaker", "tell_warnings"]
+
+_DEGRADED: Final = "degraded"
+_NO_EMBEDDER: Final = "no_embedder"
 
 
 class Speaker:
@@ -29,3 +35,23 @@ class Speaker:
         if self.said and not self.said.endswith("\n"):
             sys.stdout.write("\n")
             sys.stdout.flush()
+
+
+def tell_warnings(result: IntentResult) -> None:
+    """Remark on what went wrong beside the answer, each once.
+
+    Searches that were degraded alike share a line; that there is no embedder, which somebody has chosen, is no news
+    at each answer.
+    """
+    steps: dict[str, list[str]] = {}
+    searches: set[str] = set()
+    for warning in [] if result.context is None else result.context.warnings:
+        if warning.code == _DEGRADED:
+            searches.add(str(warning))
+            if _NO_EMBEDDER not in warning.detail:
+                steps.setdefault(warning.detail, []).append(warning.step)
+    for detail, names in steps.items():
+        note(f"The search was degraded: {detail} ({', '.join(names)})")
+    for told in dict.fromkeys(result.warnings):
+        if told not in searches:
+            note(told)
