@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scripted_server import ScriptedServer
 
 from lamina.cli import main
-from scripted_server import ScriptedServer
 
 
 @dataclass

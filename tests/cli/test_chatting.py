@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from scripted_server import ScriptedServer
 
 Lamina = Callable[..., Any]
@@ -212,7 +211,7 @@ async def test_ctrl_c_before_the_first_word_keeps_the_question(
     process = await start()
     process.stdin.write(b"tell me\n")
     async with asyncio.timeout(30):
-        while not server.requests:
+        while not server.requests:  # noqa: ASYNC110 - the server tells nobody
             await asyncio.sleep(0.01)
         process.send_signal(signal.SIGINT)
         out, _ = await process.communicate()
@@ -228,7 +227,7 @@ async def test_ctrl_c_while_it_waits_for_a_line_leaves_what_was_said_before(
     process.stdin.write(b"first\n")
     await starts_to_answer(server, process.stdout, b"yes\n")
     async with asyncio.timeout(30):
-        while len(await kept(lamina)) < 2:
+        while len(await kept(lamina)) < 2:  # noqa: ASYNC110 - it is another process
             await asyncio.sleep(0.01)
         process.send_signal(signal.SIGINT)
         await process.communicate()

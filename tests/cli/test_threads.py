@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from scripted_server import FAILURES
 
 Lamina = Callable[..., Any]
@@ -82,9 +81,12 @@ def test_an_unknown_thread_is_told(lamina: Lamina) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    ["thread list", "thread show x", "thread history x", "thread compact x", "thread archive x", "thread delete x --yes",
-     "docs list", "docs show x", "docs search x", "docs remove x --yes", "docs clear --yes", "docs stats", "context x"],
-)  # fmt: skip
+    [
+        *("thread list", "thread show x", "thread history x", "thread compact x", "thread archive x"),
+        *("thread delete x --yes", "docs list", "docs show x", "docs search x", "docs remove x --yes"),
+        *("docs clear --yes", "docs stats", "context x"),
+    ],
+)
 def test_what_only_reads_or_removes_makes_no_database(lamina: Lamina, tmp_path: Path, arguments: str) -> None:
     run = lamina(*arguments.split())
     assert (run.code, run.out, "there is none at" in run.err) == (1, "", True)
