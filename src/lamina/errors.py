@@ -8,13 +8,15 @@
     │   ├── MemoryNotFound
     │   ├── MessageNotFound
     │   ├── DocumentNotFound
-    │   └── ThreadNotFound (KeyError)
+    │   ├── ThreadNotFound (KeyError)
+    │   └── EngineNotFound (KeyError)
     ├── Conflict                              somebody else changed or took it first
     ├── ScopeError (PermissionError)          the call reaches outside its scope
     ├── ThreadArchivedError                   an archived thread takes no messages
     ├── ContextOverflowError                  a context is above the hard limit
     ├── NoModelConfiguredError                the call needs a language model, and there is none
     ├── AskError                              an intent failed
+    ├── NotStarted (RuntimeError)             what is asked for is not open
     ├── Unsupported                           a backend did not declare what the call needs
     ├── MissingExtra (ImportError)            an optional dependency is not installed
     ├── AdapterError                          a storage backend failed
@@ -45,6 +47,7 @@ __all__ = [
     "DocumentNotFound",
     "EmbeddingDimensionError",
     "EmbeddingFingerprintError",
+    "EngineNotFound",
     "InvalidInput",
     "InvalidType",
     "LaminaError",
@@ -53,6 +56,7 @@ __all__ = [
     "MissingExtra",
     "NoModelConfiguredError",
     "NotFound",
+    "NotStarted",
     "ProviderError",
     "ProviderUnavailable",
     "ScopeError",
@@ -129,6 +133,12 @@ class ThreadNotFound(NotFound, KeyError):
     kind = "thread"
 
 
+class EngineNotFound(NotFound, KeyError):
+    """No context engine of this id is registered."""
+
+    kind = "context engine"
+
+
 class Conflict(LaminaError):
     """Somebody else changed or took it first; read it again and decide anew."""
 
@@ -202,6 +212,18 @@ class AskError(LaminaError):
 
     def __str__(self) -> str:
         return self.problem
+
+
+class NotStarted(LaminaError, RuntimeError):
+    """What is asked for is not open yet, or no longer."""
+
+    def __init__(self, subject: str, remedy: str) -> None:
+        super().__init__(subject, remedy)
+        self.subject = subject
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.subject} is not started. {self.remedy}"
 
 
 class Unsupported(LaminaError):

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
+from lamina.domain.message import Message
 from lamina.domain.message_json import canonical_json, part_to_json
 from lamina.domain.validation import check_whole_number
 
-if TYPE_CHECKING:
-    from lamina.conversation.short_term import BaseMemory
-
-__all__ = ["ExpandTool", "make_expand_tool"]
+__all__ = ["ExpandTool", "Expandable", "make_expand_tool"]
 
 PAGE_CHARS: Final = 20_000
 
 ExpandTool: TypeAlias = Callable[[str, int], Awaitable[str]]
 
 
-def make_expand_tool(memory: BaseMemory, session_id: str | None = None, *, page_chars: int = PAGE_CHARS) -> ExpandTool:
+class Expandable(Protocol):
+    """What gives originals: short-term memory, or the threads of a conversation manager."""
+
+    async def expand(self, reference: str | int, session_id: str | None = None) -> Message:
+        """The original of the message that this reference names."""
+        ...
+
+
+def make_expand_tool(memory: Expandable, session_id: str | None = None, *, page_chars: int = PAGE_CHARS) -> ExpandTool:
     """A function for an agent: it gives the original of a message of this one session, a page at a time.
 
     Its name, its docstring and its type hints are what a model is told of it.

@@ -47,7 +47,8 @@ class RagChunk:
     """A retrieved piece of a document; `score` is in [0, 1], higher is better.
 
     `source_text[start:end] == content` for the text that was ingested. `metadata` is the document's
-    with the chunk's own beside it: `headers` (the path of titles above it), `page` where pages are known.
+    with the chunk's own beside it: `headers` (the path of titles above it), `page` where pages are known,
+    `table_header` where the chunk begins inside a table.
     """
 
     id: str
@@ -59,6 +60,12 @@ class RagChunk:
     start: int
     end: int
     metadata: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """What to show: the content, after the header of the table that it begins inside of."""
+        header = self.metadata.get("table_header")
+        return f"{header}{self.content}" if isinstance(header, str) else self.content
 
     def replace(self, **changes: Any) -> RagChunk:
         """A copy with these fields changed."""

@@ -8,7 +8,8 @@ from typing import Any, Final
 from lamina import registry
 from lamina.domain.memory import Layer
 from lamina.domain.scope import Scope
-from lamina.errors import ConfigError
+from lamina.errors import AdapterError, ConfigError, StoreDamaged
+from lamina.memory.earlier import EarlierMemories
 from lamina.memory.embedding import EmbeddingSpace
 from lamina.memory.engine import MemoryEngine
 from lamina.memory.hooks import HookRunner
@@ -17,6 +18,7 @@ from lamina.memory.runtime import Runtime
 from lamina.memory.working import WorkingMemory
 from lamina.ports.clock import IdFactory, new_memory_id, utc_now
 from lamina.ports.embedder import Embedder
+from lamina.ports.events import Emit
 from lamina.ports.hooks import MemoryHooks
 from lamina.ports.memory_adapter import META_TENANT, MemoryAdapter
 from lamina.settings import EmbeddingConfig, MemoryConfig, define_memory_config
@@ -31,13 +33,14 @@ async def create_memory_engine(
     config: MemoryConfig | Mapping[str, Any] | None = None,
     *,
     new_id: IdFactory = new_memory_id,
+    emit: Emit | None = None,
     **settings: Any,
 ) -> MemoryEngine:
     """An open engine, from a `MemoryConfig`, a mapping, keywords of `MemoryConfig`, or a mixture (keywords win).
 
     Say where memories are kept: `path="lamina.db"`, `provider="memory"`, a `url`, or an `adapter`.
     Without `embedding` or `embed` the embedder that comes with Lamina is used; `embedding="none"`
-    means none. `new_id` gives the ids of new memories.
+    means none. `new_id` gives the ids of new memories; `emit` is told what happens to memories.
 
     Raises:
         ConfigError: a setting is unknown, wrong, or missing.
@@ -51,16 +54,18 @@ async def create_memory_engine(
         read = define_memory_config(config, **settings)
     if read.tenant == META_TENANT:
         raise ConfigError("tenant", f"{META_TENANT!r} is reserved", "Choose another name.")
-    engine = _assemble(read, new_id)
+    engine = _assemble(read, new_id, emit)
     try:
         await engine.initialize()
-    except BaseException:
+    except BaseException as error:
         await engine.close()
+        if isinstance(error, StoreDamaged):
+            await _tell_of_version_1(read, error)
         raise
     return engine
 
 
-def _assemble(config: MemoryConfig, new_id: IdFactory) -> MemoryEngine:
+def _assemble(config: MemoryConfig, new_id: IdFactory, emit: Emit | None) -> MemoryEngine:
     clock = config.clock or utc_now
     adapter = _adapter(config)
     overlay = registry.load_adapter("memory")() if config.working_storage == "memory" else None
@@ -85,8 +90,28 @@ def _assemble(config: MemoryConfig, new_id: IdFactory) -> MemoryEngine:
         space=EmbeddingSpace(adapter, Scope(config.tenant), _embedder(config), clock),
         clock=clock,
         new_id=new_id,
+        emit=emit,
+        earlier=_earlier(config, defaults),
+        open_earlier=registry.open_earlier,
     )
     return MemoryEngine(runtime, WorkingMemory(ttl=config.working_memory_ttl, clock=clock))
+
+
+async def _tell_of_version_1(config: MemoryConfig, refused: StoreDamaged) -> None:
+    """Raise with the way forward if the file that was refused is one that version 1 wrote."""
+    try:
+        tables = [] if config.path is None else await registry.open_earlier(config.path).tables()
+    except AdapterError:
+        return  # it is something else; what refused it says more
+    if tables:
+        remedy = "Give another path for the new store and this one as v1_path, then call migrate_v1()."
+        raise ConfigError("path", f"{config.path} holds memories of version 1", remedy) from refused
+
+
+def _earlier(config: MemoryConfig, defaults: EntryDefaults) -> EarlierMemories | None:
+    if config.v1_path is None:
+        return None
+    return EarlierMemories(registry.open_earlier(config.v1_path), registry.load_adapter("memory"), defaults)
 
 
 def _adapter(config: MemoryConfig) -> MemoryAdapter:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from lamina.domain.filters import Expiry, MemoryFilter
+from lamina.domain.memory import MemoryEntry
 from lamina.domain.scope import Scope
 from lamina.errors import LaminaError
 from lamina.memory.decay import DecayReport, decayed
 from lamina.memory.reading import count, pages
 from lamina.memory.runtime import Runtime
+from lamina.ports.events import EventName
 from lamina.ports.hooks import ForgetReason
 from lamina.ports.memory_adapter import Update
 
@@ -40,7 +43,7 @@ class Forgetter:
         store, entry = found
         gone = await store.delete(scope, id)
         if gone:
-            await self._runtime.hooks.on_forget([entry], ForgetReason.EXPLICIT)
+            await self._forgotten([entry], ForgetReason.EXPLICIT)
         return gone
 
     async def forget_all(self, scope: Scope, filter: MemoryFilter, reason: ForgetReason) -> int:
@@ -57,11 +60,17 @@ class Forgetter:
                     gone = await store.delete_many(scope, [entry.id for entry in batch], filter=filter)
                     deleted += sum(gone)
                     forgotten = [entry for entry, was_there in zip(batch, gone, strict=True) if was_there]
-                    await self._runtime.hooks.on_forget(forgotten, reason)
+                    await self._forgotten(forgotten, reason)
                     left -= len(batch)
                     if not left:
                         break
         return deleted
+
+    async def _forgotten(self, entries: Sequence[MemoryEntry], reason: ForgetReason) -> None:
+        if entries:
+            ids = [entry.id for entry in entries]
+            self._runtime.tell(EventName.MEMORY_FORGOTTEN, ids=ids, reason=reason.value)
+        await self._runtime.hooks.on_forget(entries, reason)
 
     async def count(self, scope: Scope, filter: MemoryFilter) -> int:
         """How many memories the scope and the filter admit."""
@@ -104,4 +113,7 @@ class Forgetter:
                 report.floored += sum(
                     was_changed and faded[entry.id] <= floor for entry, was_changed in zip(changed, done, strict=True)
                 )
+        self._runtime.tell(
+            EventName.MEMORY_DECAYED, scanned=report.scanned, decayed=report.decayed, floored=report.floored
+        )
         return report

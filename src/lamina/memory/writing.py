@@ -24,6 +24,7 @@ from lamina.memory.inputs import (
 )
 from lamina.memory.runtime import Runtime
 from lamina.ports.embedder import Fingerprint
+from lamina.ports.events import EventName
 from lamina.ports.memory_adapter import ACCESS_FIELDS, UPDATABLE, MemoryAdapter, Update
 
 __all__ = ["RestoreReport", "Writer"]
@@ -71,7 +72,13 @@ class Writer:
             draft.stored_id = await self._confirm(twin, draft)
         for draft, written_twin in await self._write(fresh):
             draft.stored_id = draft.entry.id if written_twin is None else await self._confirm(written_twin, draft)
-        return [None if draft is None else draft.stored_id for draft in drafts]
+        ids = [None if draft is None else draft.stored_id for draft in drafts]
+        stored = [id for id in ids if id is not None]
+        if stored:
+            self._runtime.tell(EventName.MEMORY_STORED, ids=stored)
+        if len(stored) < len(ids):
+            self._runtime.tell(EventName.MEMORY_VETOED, count=len(ids) - len(stored))
+        return ids
 
     async def update(
         self, id: str, changes: Mapping[str, Any], *, owner: str | None, expected_revision: int | None

@@ -20,6 +20,7 @@ class EventName(StrEnum):
     MEMORY_FORGOTTEN = "memory.forgotten"
     MEMORY_DECAYED = "memory.decayed"
     THREAD_SUMMARIZED = "thread.summarized"
+    THREAD_SUMMARY_FAILED = "thread.summary_failed"
     THREAD_ARCHIVED = "thread.archived"
     CONTEXT_COMPUTED = "context.computed"
     CONTEXT_TRIMMED = "context.trimmed"

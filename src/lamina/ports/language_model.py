@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
+
+from lamina.domain.usage import Usage
 
 __all__ = ["ChatMessage", "ChatRole", "Completion", "LanguageModel", "Usage"]
 
@@ -28,19 +30,11 @@ class ChatMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens that the provider counted; zero where it counted none."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Completion:
     """A model's answer. `data` is the validated object if a schema was asked for, else None."""
 
     text: str
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     data: Mapping[str, Any] | None = None
 
 

@@ -212,6 +212,24 @@ class OpenAICompatibleLanguageModel:
         if not said:
             raise ProviderError(self._provider, "its answer is empty")
 
+    async def exchange(
+        self, messages: Sequence[Mapping[str, Any]], *, tools: Sequence[Mapping[str, Any]] = ()
+    ) -> tuple[Mapping[str, Any], Usage]:
+        """One exchange in the server's own form, tool calls included: its message as it came, and what it cost.
+
+        Raises:
+            ProviderUnavailable: down, timed out or rate limited, after the retries.
+            ProviderError: the server refused, or answered no message.
+        """
+        payload = {**self._payload(None), "messages": [dict(each) for each in messages]}
+        if tools:
+            payload["tools"] = [dict(each) for each in tools]
+        answer = await self._http.post("chat/completions", payload)
+        message = _first_choice(answer).get("message")
+        if not isinstance(message, dict):
+            raise ProviderError(self._provider, "its answer holds no message")
+        return message, _usage(answer.get("usage") if isinstance(answer, dict) else None)
+
     async def close(self) -> None:
         """Close the connections of the running event loop."""
         await self._http.close()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
     from pydantic_ai.settings import ModelSettings
 
-__all__ = ["PydanticAIEmbedder", "PydanticAILanguageModel"]
+__all__ = ["PydanticAIEmbedder", "PydanticAILanguageModel", "run_translated"]
 
 _EXTRA: Final = "pydantic-ai"
 _UNAVAILABLE_STATUS: Final = frozenset({408, 429, *range(500, 600)})
@@ -52,6 +52,11 @@ class PydanticAILanguageModel:
         self._schema_attempts = schema_attempts
 
     @property
+    def wrapped(self) -> Model:
+        """The model object of pydantic-ai."""
+        return self._model
+
+    @property
     def provider(self) -> str:
         """Who answers, as pydantic-ai names it."""
         return self._model.system
@@ -72,7 +77,7 @@ class PydanticAILanguageModel:
             return await self._complete_object(messages, ObjectSchema(schema), max_tokens)
         from pydantic_ai import Agent
 
-        with _translated(self.provider):
+        with run_translated(self.provider):
             result = await Agent(self._model).run(
                 message_history=_history(messages), model_settings=_settings(max_tokens)
             )
@@ -86,7 +91,7 @@ class PydanticAILanguageModel:
 
         said = False
         history, settings = _history(messages), _settings(max_tokens)
-        with _translated(self.provider):
+        with run_translated(self.provider):
             async with Agent(self._model).run_stream(message_history=history, model_settings=settings) as run:
                 async for piece in run.stream_text(delta=True, debounce_by=None):
                     said = said or bool(piece.strip())
@@ -100,7 +105,7 @@ class PydanticAILanguageModel:
     async def _complete_object(
         self, messages: Sequence[ChatMessage], schema: ObjectSchema, max_tokens: int | None
     ) -> Completion:
-        with _translated(self.provider):
+        with run_translated(self.provider):
             agent = _object_agent(self._model, schema, self._schema_attempts)
             result = await agent.run(message_history=_history(messages), model_settings=_settings(max_tokens))
         data = cleaned(result.output)
@@ -144,7 +149,7 @@ class PydanticAIEmbedder:
         async def embed(wanted: list[str]) -> Iterable[Any]:
             return (await self._model.embed(wanted, input_type="document", settings=self._settings)).embeddings
 
-        with _translated(self.provider):
+        with run_translated(self.provider):
             return await embed_checked(self.provider, texts, embed, dimensions=self._dimensions)
 
     async def embed_query(self, text: str) -> Vector:
@@ -153,7 +158,7 @@ class PydanticAIEmbedder:
         async def embed(wanted: list[str]) -> Iterable[Any]:
             return (await self._model.embed(wanted, input_type="query", settings=self._settings)).embeddings
 
-        with _translated(self.provider):
+        with run_translated(self.provider):
             return (await embed_checked(self.provider, [text], embed, dimensions=self._dimensions))[0]
 
     async def close(self) -> None:
@@ -220,7 +225,8 @@ def _configured() -> Iterator[None]:
 
 
 @contextmanager
-def _translated(provider: str) -> Iterator[None]:
+def run_translated(provider: str) -> Iterator[None]:
+    """What pydantic-ai raises in a call, as errors of ours."""
     from pydantic_ai.exceptions import AgentRunError, ModelAPIError, ModelHTTPError, UserError
 
     try:

@@ -1,29 +1,36 @@
 """Typed settings: from arguments, the environment and TOML files."""
 
+from lamina.settings.agents import AgentsConfig
+from lamina.settings.context import ContextConfig
+from lamina.settings.conversation import CompactionConfig, ConversationConfig, SummaryConfig
 from lamina.settings.loading import LoadedConfig, load_config, user_config_file
 from lamina.settings.models import (
-    CompactionConfig,
     EmbeddingConfig,
     HooksConfig,
-    LaminaConfig,
     MemoryConfig,
     ModelConfig,
-    define_config,
     define_memory_config,
 )
+from lamina.settings.project import LaminaConfig, define_config
+from lamina.settings.rag import RagConfig
 from lamina.settings.redaction import redacted
 from lamina.settings.scoring import SCORING_PRESETS, ScoringConfig
 
 __all__ = [
     "SCORING_PRESETS",
+    "AgentsConfig",
     "CompactionConfig",
+    "ContextConfig",
+    "ConversationConfig",
     "EmbeddingConfig",
     "HooksConfig",
     "LaminaConfig",
     "LoadedConfig",
     "MemoryConfig",
     "ModelConfig",
+    "RagConfig",
     "ScoringConfig",
+    "SummaryConfig",
     "define_config",
     "define_memory_config",
     "load_config",

@@ -18,7 +18,7 @@ from lamina.settings.sources import ENVIRONMENT_PREFIX, TRUST_PROJECT, Source
 
 __all__ = ["check_project_addresses", "trusts_project"]
 
-ADDRESSES: Final = ("memory.embedding.base_url", "memory.url", "model.base_url")
+ADDRESSES: Final = ("memory.embedding.base_url", "memory.url", "model.base_url", "state_url")
 _LOOPBACK: Final = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?", re.ASCII | re.IGNORECASE)
 _YES: Final = frozenset({"1", "true", "yes", "on"})
 _NO: Final = frozenset({"", "0", "false", "no", "off"})
@@ -73,6 +73,8 @@ def _at(values: Mapping[str, Any], path: str) -> Any:
 
 def _stays_here(address: str) -> bool:
     """Whether the address is plainly of this machine; a query may name another host, so one with a query is not."""
+    if address == ":memory:" or address.lower().startswith("sqlite://"):
+        return True
     try:
         parts = urlsplit(address)
     except ValueError:

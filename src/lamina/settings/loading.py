@@ -15,19 +15,23 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from lamina.errors import ConfigError
+from lamina.settings.agents import AgentsConfig
 from lamina.settings.consent import check_project_addresses, trusts_project
+from lamina.settings.context import ContextConfig
+from lamina.settings.conversation import CompactionConfig, ConversationConfig, SummaryConfig
 from lamina.settings.merging import PLACE, merge
-from lamina.settings.models import EmbeddingConfig, LaminaConfig, MemoryConfig, ModelConfig
+from lamina.settings.models import EmbeddingConfig, MemoryConfig, ModelConfig
+from lamina.settings.project import DATABASE, LaminaConfig
+from lamina.settings.rag import RagConfig
 from lamina.settings.scoring import ScoringConfig
 from lamina.settings.shorthand import SHORTHAND
 from lamina.settings.sources import Source, environment_source, file_source, find_project_file, place_of
+from lamina.settings.tiers import ContextThresholds
 
 __all__ = ["DATABASE", "LoadedConfig", "load_config", "user_config_file"]
 
 DEFAULT_ORIGIN: Final = "the default"
 COMMAND_LINE: Final = "the command line"
-DATABASE: Final = "lamina.db"
-"""What the file is called in a data folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +142,14 @@ def _with_field_names(source: Source) -> Source:
 _TABLES: Final[Mapping[tuple[type[BaseModel], str], Any]] = {
     (LaminaConfig, "memory"): MemoryConfig,
     (LaminaConfig, "model"): ModelConfig,
+    (LaminaConfig, "context"): ContextConfig,
+    (LaminaConfig, "conversation"): ConversationConfig,
+    (LaminaConfig, "rag"): RagConfig,
+    (LaminaConfig, "agents"): AgentsConfig,
+    (ConversationConfig, "compaction"): CompactionConfig,
+    (ConversationConfig, "summary"): SummaryConfig,
+    (ConversationConfig, "context_engineering"): ContextThresholds,
+    (MemoryConfig, "compaction"): CompactionConfig,
     (MemoryConfig, "scoring"): ScoringConfig,
     (MemoryConfig, "embedding"): EmbeddingConfig,
 }

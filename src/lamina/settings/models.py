@@ -15,18 +15,16 @@ from lamina.domain.recall import SearchMode
 from lamina.domain.text import check_name
 from lamina.domain.validation import check_ttl
 from lamina.errors import ConfigError, InvalidInput, InvalidType
+from lamina.settings.conversation import CompactionConfig
 from lamina.settings.scoring import ScoringConfig
 from lamina.settings.shorthand import preset_table, provider_table
 from lamina.settings.strict_model import Number, StrictModel, WholeNumber
 
 __all__ = [
-    "CompactionConfig",
     "EmbeddingConfig",
     "HooksConfig",
-    "LaminaConfig",
     "MemoryConfig",
     "ModelConfig",
-    "define_config",
     "define_memory_config",
 ]
 
@@ -59,6 +57,16 @@ def _lifetime(value: Any) -> float | None:
 def _callable(value: Any) -> Any:
     if value is not None and not callable(value):
         raise ConfigError("", f"must be a callable, not {type(value).__name__}", "Give a function.")
+    return value
+
+
+def _language_model(value: Any) -> Any:
+    """A model, a callable, or a name; a text from the environment is a name."""
+    if value is None or callable(value) or hasattr(value, "complete"):
+        return value
+    if not isinstance(value, str) or not value.strip():
+        problem = f"must be a model, a callable or a name, not {type(value).__name__}"
+        raise ConfigError("", problem, "Name one, as in openai:gpt-4o.")
     return value
 
 
@@ -119,14 +127,6 @@ class ModelConfig(StrictModel):
         return self.provider if self.model is None else f"{self.provider}:{self.model}"
 
 
-class CompactionConfig(StrictModel):
-    """When a long thread is folded: beyond `threshold` + `keep_recent` messages, all but the last `keep_recent`."""
-
-    enabled: bool = True
-    threshold: Annotated[WholeNumber, Field(ge=1)] = 50
-    keep_recent: Annotated[WholeNumber, Field(ge=0)] = 10
-
-
 class HooksConfig(StrictModel):
     """The three callbacks, if they are given as a mapping; has the attributes of `lamina.ports.hooks.MemoryHooks`."""
 
@@ -153,8 +153,13 @@ class MemoryConfig(StrictModel):
     seconds (or timedeltas); None or `never` is no end. Under `strict_namespace` a recall that names no
     namespace stays in the default one; under `strict_owner` shared layers are bound to their owner too.
     `embed` and `embed_batch` are callables, sync or async, and take the place of `embedding`.
-    `version` 1 scores by similarity and relevance only. `compaction`, `auto_recall`, `auto_save`,
-    `context_messages`, `llm` and `debug` are checked, and used by no engine yet.
+    `version` 1 scores by similarity and relevance only. `v1_path` is an SQLite file that version 1 wrote, which
+    recalls fall back on until `migrate_v1` has copied it.
+
+    What follows is for a `Kernel`; an engine alone does nothing with it. `auto_recall` puts memories into every
+    context, `auto_save` stores what users say about themselves. `compaction` and, where it is set,
+    `context_messages` say how much of a thread is shown. `llm` (a model, a callable, or a name as in
+    `openai:gpt-4o`) writes summaries and finds facts. `debug` logs every event.
     """
 
     version: Annotated[Literal[1, 2], BeforeValidator(_version)] = 2
@@ -163,6 +168,7 @@ class MemoryConfig(StrictModel):
     url: str | None = Field(default=None, min_length=1, repr=False)  # it may hold a password
     path: FilePath | None = None
     table: str = "lamina_memories"
+    v1_path: FilePath | None = None
     tenant: Name = DEFAULT_NAME
     default_owner: Name = DEFAULT_NAME
     default_namespace: Name = DEFAULT_NAME
@@ -183,7 +189,7 @@ class MemoryConfig(StrictModel):
     clock: AnyCallable = None
     embed: Any = None
     embed_batch: AnyCallable = None
-    llm: Any = None
+    llm: Annotated[Any, AfterValidator(_language_model)] = None
     debug: bool = False
 
     def adapter_name(self) -> str | None:
@@ -248,40 +254,6 @@ _URL_SCHEMES: Final = {
 }
 
 
-class LaminaConfig(StrictModel):
-    """A whole project. `embedding.provider` defaults to the model's provider, as soon as `embedding` is given.
-
-    `data_dir` holds the database file `lamina.db`, unless `memory` says another place.
-    """
-
-    name: Name = "lamina"
-    model: Annotated[ModelConfig, BeforeValidator(provider_table)] | None = None
-    memory: MemoryConfig = MemoryConfig()
-    data_dir: FilePath | None = None
-
-    @model_validator(mode="after")
-    def _embed_with_the_models_provider(self) -> Self:
-        embedding = self.memory.embedding
-        if self.model is not None and embedding is not None and embedding.provider is None:
-            filled = embedding.model_copy(update={"provider": self.model.provider})
-            # The model is frozen for its users; this is still part of making it.
-            self.__dict__["memory"] = self.memory.model_copy(update={"embedding": filled})
-        return self
-
-
-def define_config(config: Mapping[str, Any] | None = None, /, **settings: Any) -> LaminaConfig:
-    """A project's settings from keywords, a mapping, or both (keywords win); camelCase keys are taken.
-
-    Raises:
-        ConfigError: a key is unknown, or a value is wrong or contradicts another.
-    """
-    return LaminaConfig(**_merged(LaminaConfig, config, settings))
-
-
 def define_memory_config(config: Mapping[str, Any] | None = None, /, **settings: Any) -> MemoryConfig:
-    """The memory block alone; otherwise as `define_config`."""
-    return MemoryConfig(**_merged(MemoryConfig, config, settings))
-
-
-def _merged(model: type[StrictModel], config: Mapping[str, Any] | None, settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {**model.field_names(config or {}), **model.field_names(settings)}
+    """The memory block alone; otherwise as `lamina.settings.define_config`."""
+    return MemoryConfig(**{**MemoryConfig.field_names(config or {}), **MemoryConfig.field_names(settings)})

@@ -1,4 +1,18 @@
-"""A real HTTP server on loopback that answers what a test scripts, well or badly."""
+"""A real HTTP server on loopback that answers what a test scripts, well or badly.
+
+    async def test_a_failing_summariser_leaves_history_alone(server):
+        model = OpenAICompatibleLanguageModel("m", base_url=server.url, max_retries=0, timeout=1)
+        server.plays(server.chat("first answer"), server.error(503), server.chat('{"facts": []}'))
+
+Each request gets the next reply of the script, and from then on the last one. `server.requests` holds what
+came. Replies: `chat` and `pieces` (well), `json`, `raw`, `events` (anything), `error`, `hangs`, `resets`, `slow`,
+`drips`, `cut` (badly). Two collections are there to parametrise a test with:
+
+- `FAILURES`: every way not to answer at all; the caller must get a ProviderError within its timeout.
+- `RUBBISH`: answers that a model gave, and that are no object of a schema; each is one `content`.
+
+A test that plays `hangs`, `slow` or `drips` gives its client a timeout of a second or so.
+"""
 
 from __future__ import annotations
 
@@ -109,6 +123,36 @@ class ScriptedServer:
 
         return reply
 
+    @classmethod
+    def error(cls, status: int, *, retry_after: float | None = None) -> Reply:
+        headers = {} if retry_after is None else {"retry_after": str(retry_after)}
+        return cls.json({"error": {"message": "as scripted", "type": "server_error"}}, status, **headers)
+
+    @staticmethod
+    def slow(seconds: float, reply: Reply) -> Reply:
+        """The reply, after a while."""
+
+        async def late(request: Request, writer: asyncio.StreamWriter) -> None:
+            await asyncio.sleep(seconds)
+            await reply(request, writer)
+
+        return late
+
+    @classmethod
+    def cut(cls, *texts: str) -> Reply:
+        """A stream that says these pieces, and whose connection then breaks."""
+
+        async def reply(request: Request, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
+            for text in texts:
+                event = json.dumps({"choices": [{"index": 0, "delta": {"content": text}}]})
+                data = f"data: {event}\n\n".encode()
+                writer.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+                await writer.drain()
+            writer.close()
+
+        return reply
+
     @staticmethod
     async def hangs(request: Request, writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(3600)
@@ -129,6 +173,47 @@ class ScriptedServer:
                 await asyncio.sleep(0.02)
 
         return reply
+
+
+FAILURES: dict[str, Reply] = {
+    "429 with Retry-After": ScriptedServer.error(429, retry_after=0),
+    "500": ScriptedServer.error(500),
+    "503": ScriptedServer.error(503),
+    "401": ScriptedServer.error(401),
+    "hangs": ScriptedServer.hangs,
+    "breaks the connection": ScriptedServer.resets,
+    "drips": ScriptedServer.drips(b'{"choices": []}' + b" " * 10_000),
+    "half a body": ScriptedServer.raw(b'{"choices": [{"message": {"content": "yes', missing=100),
+    "HTML with status 200": ScriptedServer.raw(b"<html><body>Bad gateway</body></html>", content_type="text/html"),
+    "JSON of another shape": ScriptedServer.json({"answer": "yes"}),
+    "no choices": ScriptedServer.json({"choices": []}),
+    "no content": ScriptedServer.chat(None),
+    "an empty answer": ScriptedServer.chat(""),
+    "a blank answer": ScriptedServer.chat(" \n\t "),
+}
+"""Ways to give no answer to a chat completion, whatever was asked."""
+
+RUBBISH: dict[str, str] = {
+    "cut off": '{"summary": "The spare key is under the bl',
+    "prose": "Sure! Here is the summary that you asked for. The spare key is under the blue pot.",
+    "prose around the object": 'Here it is:\n```json\n{"summary": 1}\n```\nAnything else?',
+    "a trailing comma": '{"summary": "x",}',
+    "single quotes": "{'summary': 'x'}",
+    "two objects": '{"a": 1}\n{"b": 2}',
+    "a list": '["x"]',
+    "another object": '{"unexpected": true}',
+    "another type": '{"summary": {"nested": ["x"]}, "facts": "x", "n": "many"}',
+    "null": "null",
+    "NaN": '{"summary": NaN, "n": NaN}',
+    "too large a number": '{"summary": 1e999, "n": 1e999}',
+    "a broken escape": '{"summary": "\\ud83d", "n": "\\u12"}',
+    "half a surrogate pair": "\ud83d\ud83d",
+    "another language": "对不起，我不能提供摘要。备用钥匙在蓝色花盆下面。",
+    "a megabyte": "The spare key is under the blue pot. " * 28_000,
+    "nested without end": '{"summary":' * 5_000,
+    "NUL and control characters": '{"summary": "a\x00\x01b"}',
+}
+"""Answers of a model that are not the object which it was asked for, each bad in its own way."""
 
 
 @pytest.fixture

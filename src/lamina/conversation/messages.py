@@ -1,0 +1,164 @@
+"""What callers give as messages becomes messages that can be stored: read, cleaned and checked in one place."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from lamina.conversation.setbacks import RESERVED
+from lamina.domain.message import ContentPart, FilePart, ImagePart, Message, ReasoningPart, Role, TextPart, ToolCall
+from lamina.domain.message_formats import from_openai
+from lamina.domain.message_json import canonical_json, message_to_json
+from lamina.domain.message_size import message_tokens
+from lamina.domain.storable import storable_event
+from lamina.domain.text import is_blank
+from lamina.domain.thread import ThreadEvent
+from lamina.errors import Conflict, InvalidInput, InvalidType
+from lamina.memory.inputs import read_instant
+from lamina.ports.clock import Clock, IdFactory
+from lamina.ports.token_counter import TokenCounter
+
+__all__ = ["MessageReader", "check_same", "check_thread_metadata", "new_message_id", "read_calls", "read_role"]
+
+
+def new_message_id() -> str:
+    """`msg_` and 32 hex digits of a random UUID."""
+    return f"msg_{uuid.uuid4().hex}"
+
+
+class MessageReader:
+    """Makes events to append from what callers give."""
+
+    def __init__(self, *, counter: TokenCounter, clock: Clock, new_id: IdFactory) -> None:
+        self._counter = counter
+        self._clock = clock
+        self._new_id = new_id
+
+    def read(self, given: Iterable[Message | Mapping[str, Any]]) -> list[ThreadEvent]:
+        """The events of these messages, in order; a mapping is a message in OpenAI's shape.
+
+        Raises:
+            InvalidInput: a message says nothing, is too large, or has a field that cannot be.
+            InvalidType: a message or a field has a wrong type.
+        """
+        if isinstance(given, str | Mapping | Message) or not isinstance(given, Iterable):
+            raise InvalidType("messages", "must be a list of messages", "Give a list, even of one message.")
+        events = [self._event(_message(place, each)) for place, each in enumerate(given)]
+        ids = [event.message.id for event in events]
+        if len(set(ids)) < len(ids):
+            raise InvalidInput("messages", "hold one id twice", "Give each message an id of its own, or none.")
+        return events
+
+    def _event(self, message: Message) -> ThreadEvent:
+        checked = message.replace(
+            role=read_role(message.role),
+            id=message.id or self._new_id(),
+            timestamp=read_instant("timestamp", message.timestamp) or self._clock(),
+            index=0,
+        )
+        event = storable_event(ThreadEvent(checked))
+        _check_says_something(event.message)
+        _check_calls(event.message)
+        tokens = message_tokens(event.message, self._counter.count)
+        return event.replace(tokens=tokens, counter=self._counter.name)
+
+
+def read_role(role: object) -> Role:
+    """The role of this name."""
+    try:
+        return Role(role)  # type: ignore[arg-type] # what is no text is no role either
+    except ValueError:
+        raise InvalidInput("role", f"{role!r:.50} is unknown", f"Use one of: {', '.join(Role)}.") from None
+
+
+def check_thread_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata of a new thread, if no key of it is reserved."""
+    if not isinstance(metadata, Mapping):
+        raise InvalidType("metadata", f"must be a dict, not {type(metadata).__name__}", "Give a dict.")
+    for key in metadata:
+        if str(key).startswith(RESERVED):
+            raise InvalidInput("metadata", f"has the reserved key {key!r}", f"Begin no key with {RESERVED!r}.")
+    return dict(metadata)
+
+
+def check_same(kept: Message, given: Message) -> None:
+    """Refuse a message under the id of another: under one id, only the same words may be added again.
+
+    Raises:
+        Conflict: the two say different things.
+    """
+    said = (
+        message_to_json(each.replace(id="", timestamp=None, index=0, parent=None, metadata={}))
+        for each in (kept, given)
+    )
+    first, second = map(canonical_json, said)
+    if first != second:
+        raise Conflict(f"The message id {given.id!r}", "it is taken by another message", "Give another id, or none.")
+
+
+def _message(place: int, given: object) -> Message:
+    if isinstance(given, Message):
+        return given
+    if isinstance(given, Mapping):
+        return _from_mapping(f"messages[{place}]", given)
+    problem = f"must be a Message or a mapping, not {type(given).__name__}"
+    raise InvalidType(f"messages[{place}]", problem, 'Give Message.user("…"), or {"role": "user", "content": "…"}.')
+
+
+def _from_mapping(field: str, given: Mapping[str, Any]) -> Message:
+    """A message in OpenAI's shape; `id` and `metadata`, which that shape does not know, are ours."""
+    own = {name: given[name] for name in ("id", "metadata") if given.get(name) is not None}
+    try:
+        (message,) = from_openai([{name: value for name, value in given.items() if name not in own}])
+    except (InvalidInput, InvalidType) as error:
+        raise type(error)(error.field.replace("messages[0]", field, 1), error.problem, error.remedy) from error
+    return message.replace(**own)
+
+
+def _check_says_something(message: Message) -> None:
+    """Refuse a message without anything in it. A tool may well give nothing, and its call needs the result."""
+    if message.tool_calls or (message.role is Role.TOOL and message.tool_call_id is not None):
+        return
+    if message.role is Role.ASSISTANT and any(value is not None for value in message.extra.values()):
+        return  # a refusal, say, or sound
+    content = message.content
+    if is_blank(content) if isinstance(content, str) else all(_is_empty(part) for part in content):
+        remedy = "Give text with a visible character, a part, or a tool call."
+        raise InvalidInput("content", "is blank", remedy)
+
+
+def _is_empty(part: ContentPart) -> bool:
+    match part:
+        case TextPart() | ReasoningPart():
+            return is_blank(part.text) and not part.extra
+        case ImagePart():
+            return not (part.url or part.data or part.extra)
+        case FilePart():
+            return not (part.url or part.data or part.text or part.name or part.extra)
+    return False
+
+
+def _check_calls(message: Message) -> None:
+    if message.tool_calls and message.role is not Role.ASSISTANT:
+        raise InvalidInput("tool_calls", f"stand in a message of the role {message.role.value}", "Only a model calls.")
+    ids = [call.id for call in message.tool_calls]
+    if len(set(ids)) < len(ids) or not all(ids):
+        raise InvalidInput("tool_calls", "have an id twice, or none", "Give each call an id of its own.")
+    if message.tool_call_id is not None and message.role is not Role.TOOL:
+        problem = f"stands in a message of the role {message.role.value}"
+        raise InvalidInput("tool_call_id", problem, "It says of which call a tool's message is the result.")
+
+
+def read_calls(calls: Sequence[ToolCall | Mapping[str, Any]]) -> list[ToolCall]:
+    """The tool calls; mappings are in OpenAI's shape."""
+    if isinstance(calls, str | Mapping) or not isinstance(calls, Iterable):
+        raise InvalidType("tool_calls", "must be a list of calls", "Give a list of ToolCall.")
+    found: list[ToolCall] = []
+    for call in calls:
+        if isinstance(call, ToolCall):
+            found.append(call)
+        else:
+            carrier = {"role": "assistant", "content": "", "tool_calls": [call]}
+            found += _from_mapping("message", carrier).tool_calls
+    return found

@@ -1,0 +1,160 @@
+"""Reading threads: what goes into a context, what is live, what ever was."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from lamina.conversation.folding import warnings_of
+from lamina.conversation.originals import originals
+from lamina.conversation.rolling import rendered
+from lamina.conversation.setbacks import Setbacks, of_user
+from lamina.conversation.summarizer import Summarizer
+from lamina.conversation.tiers import Tier, tier_of
+from lamina.conversation.window import view
+from lamina.domain.message import Message
+from lamina.domain.message_size import MESSAGE_OVERHEAD, message_tokens
+from lamina.domain.text import check_name
+from lamina.domain.thread import Thread, ThreadContext, ThreadEvent, ThreadRef, ThreadStatus
+from lamina.errors import MessageNotFound, ScopeError, ThreadNotFound
+from lamina.ports.state_store import StateStore
+from lamina.ports.token_counter import TokenCounter
+from lamina.settings.tiers import ContextThresholds
+
+__all__ = ["ThreadOriginals", "ThreadReader", "check_owner", "without_reserved"]
+
+
+class ThreadReader:
+    """The reading half of a conversation manager. A thread that has an owner is refused to any other one."""
+
+    def __init__(
+        self,
+        store: StateStore,
+        summarizer: Summarizer,
+        counter: TokenCounter,
+        thresholds: ContextThresholds | None = None,
+    ) -> None:
+        self._thresholds = thresholds
+        self._store = store
+        self._summarizer = summarizer
+        self._counter = counter
+
+    async def find(self, ref: ThreadRef, owner: str | None) -> Thread | None:
+        """The head, or None.
+
+        Raises:
+            ScopeError: the thread is another owner's.
+        """
+        thread = await self._store.get_thread(ref)
+        if thread is not None:
+            check_owner(thread, owner)
+        return thread
+
+    async def known(self, ref: ThreadRef, owner: str | None) -> Thread:
+        """The head.
+
+        Raises:
+            ThreadNotFound: there is no such thread.
+            ScopeError: the thread is another owner's.
+        """
+        thread = await self.find(ref, owner)
+        if thread is None:
+            raise ThreadNotFound(ref.id)
+        return thread
+
+    async def context(self, ref: ThreadRef, owner: str | None, most: int | None) -> ThreadContext:
+        """See `ConversationManager.get_thread_context`."""
+        thread = await self.find(ref, owner)
+        if thread is None or thread.status is ThreadStatus.ARCHIVED:
+            return ThreadContext(thread_id=ref.id)
+        current = await self._store.summaries(ref, limit=1)
+        # The summary says what is live, not the head: the thread may have been folded since that was read.
+        folded = current[0].to_index if current else 0
+        system = await self._store.system_events(ref, before=folded + 1) if folded else []
+        live = await self._store.events(ref, after=folded)
+        seen = view([event.message for event in live], most)
+        events = [*system, *(live[place] for place in seen.shown)]
+        summary = await self._summary([rendered(each) for each in current], [live[place] for place in seen.covered])
+        tokens = self._tokens(summary, events)
+        return ThreadContext(
+            summary=summary,
+            messages=[event.message for event in events],
+            thread_id=ref.id,
+            tokens=tokens,
+            warnings=[*warnings_of(Setbacks.read(thread.metadata)), *self._over_budget(tokens)],
+        )
+
+    async def thread(self, ref: ThreadRef, owner: str | None) -> Thread | None:
+        """See `ConversationManager.retrieve`."""
+        thread = await self.find(ref, owner)
+        if thread is None:
+            return None
+        summaries = await self._store.summaries(ref, limit=1)
+        live = await self._store.events(ref, after=summaries[0].to_index if summaries else 0)
+        return without_reserved(thread).replace(messages=[event.message for event in live], summaries=summaries)
+
+    async def history(self, thread: Thread, offset: int, limit: int) -> list[Message]:
+        """See `ConversationManager.history`. Messages of a thread are never deleted singly, so indexes have no gap."""
+        return originals(await self._store.events(thread.ref, after=offset, limit=limit))
+
+    async def original(self, thread: Thread, reference: str | int) -> Message:
+        """See `ConversationManager.expand`."""
+        by_index = re.fullmatch(r"#?(\d{1,9})", str(reference).strip())
+        if by_index is not None:
+            index = int(by_index[1])
+            found = await self._store.events(thread.ref, after=max(index - 1, 0), before=index + 1) if index else []
+        else:
+            found = await self._store.find_events(thread.ref, [check_name("reference", reference)])
+        if not found:
+            raise MessageNotFound(str(reference))
+        return originals(found)[0]
+
+    def _over_budget(self, tokens: int) -> list[str]:
+        if self._thresholds is None or tier_of(tokens, self._thresholds) is not Tier.SUMMARIZATION:
+            return []
+        limit = int(self._thresholds.summarize_from)
+        return [f"The thread has {tokens} tokens, over its budget of {limit}: what stays in full is that large."]
+
+    async def _summary(self, texts: list[str], covered: Sequence[ThreadEvent]) -> str | None:
+        if covered:
+            texts = [*texts, await self._summarizer.cover(originals(covered))]
+        return "\n\n".join(texts) if texts else None
+
+    def _tokens(self, summary: str | None, events: Sequence[ThreadEvent]) -> int:
+        """By the counts that were kept, where they are of the counter in force."""
+        count, name = self._counter.count, self._counter.name
+        size = 0 if summary is None else count(summary) + MESSAGE_OVERHEAD
+        return size + sum(
+            event.tokens if event.counter == name else message_tokens(event.message, count) for event in events
+        )
+
+
+class ThreadOriginals:
+    """The originals of one owner's threads, as an `expand` tool asks for them."""
+
+    def __init__(self, reader: ThreadReader, tenant: str, owner: str | None) -> None:
+        self._reader = reader
+        self._tenant = tenant
+        self._owner = owner
+
+    async def expand(self, reference: str | int, session_id: str | None = None) -> Message:
+        """The original of the message; `session_id` is the thread's."""
+        ref = ThreadRef(self._tenant, check_name("thread_id", session_id))
+        return await self._reader.original(await self._reader.known(ref, self._owner), reference)
+
+
+def check_owner(thread: Thread, owner: str | None) -> None:
+    """Refuse a thread that has an owner to any other one.
+
+    Raises:
+        ScopeError: it is another owner's.
+    """
+    if owner is not None:
+        check_name("owner", owner)
+        if thread.owner is not None and thread.owner != owner:
+            raise ScopeError(f"The thread {thread.id!r} belongs to another owner.")
+
+
+def without_reserved(thread: Thread) -> Thread:
+    """The thread with the user's own metadata alone."""
+    return thread.replace(metadata=of_user(thread.metadata))

@@ -1,0 +1,61 @@
+"""Text from elsewhere, made fit to stand inside marks of ours: nothing in it can end them or pass for others.
+
+Escaping is for reading by a model, not for restoring: what is stored stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+__all__ = ["fenced", "label"]
+
+MAX_LABEL_CHARS: Final = 200
+
+_ANGLES: Final = re.compile("[<\uff1c\ufe64]")
+_LINE_ENDS: Final = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_UNSEEN: Final = re.compile(
+    "[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f"
+    "\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
+"""Controls, directions and characters of no width; the joiners U+200C and U+200D belong to scripts and emoji."""
+_CHAT_MARK: Final = re.compile(
+    r"\[(?=/?(?:INST|SYS|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])", re.IGNORECASE
+)
+_CODE_FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
+
+
+def fenced(text: str) -> str:
+    """The text as it may stand between two marks of ours.
+
+    `<` becomes `&lt;` (its lookalikes of full width too), line ends become one kind, invisible characters
+    that could hide or turn text around fall away, and a Markdown fence left open is closed.
+    """
+    plain = _UNSEEN.sub("", _LINE_ENDS.sub("\n", text))
+    plain = _ANGLES.sub("&lt;", plain)
+    return _CHAT_MARK.sub("&#91;", _with_fence_closed(plain)).strip("\n")
+
+
+def label(text: str) -> str:
+    """The text on one line, as the value of an attribute; more than 200 characters are cut, with an ellipsis."""
+    plain = " ".join(fenced(text[: 4 * MAX_LABEL_CHARS]).split())
+    if len(plain) > MAX_LABEL_CHARS:
+        plain = f"{plain[: MAX_LABEL_CHARS - 1]}…"
+    return unicodedata.normalize("NFC", plain).replace('"', "&quot;").replace(">", "&gt;")
+
+
+def _with_fence_closed(text: str) -> str:
+    """The text, and at its end the fence that closes the block of code it leaves open."""
+    opened: str | None = None
+    for match in _CODE_FENCE.finditer(text):
+        marks, rest = match[1], match[2]
+        if opened is None:
+            if marks[0] == "~" or "`" not in rest:
+                opened = marks
+        elif marks[0] == opened[0] and len(marks) >= len(opened) and not rest.strip():
+            opened = None
+    if opened is None:
+        return text
+    body = text.rstrip("\n")
+    return f"{body}\n{opened}"

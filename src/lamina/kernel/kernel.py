@@ -1,0 +1,273 @@
+"""The kernel: the composition root, and the way in for intents."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Self
+
+from lamina.agents import AgentRegistry
+from lamina.context.engine import ContextEngine
+from lamina.context.manager import ContextEngineManager
+from lamina.context.sources import ProfileProvider
+from lamina.conversation.manager import ConversationManager
+from lamina.domain.intent import Intent, IntentResult
+from lamina.errors import ConfigError, NotStarted
+from lamina.kernel.event_bus import EventBus, Handler
+from lamina.kernel.intents import read_intent
+from lamina.kernel.maintenance import MaintenanceReport, maintain, read_interval, repeated
+from lamina.kernel.model_router import ModelRouter
+from lamina.kernel.parts import KernelOptions, Parts, open_parts, router_of
+from lamina.kernel.streaming import streamed
+from lamina.kernel.turns import TurnRunner
+from lamina.memory.engine import MemoryEngine
+from lamina.ports.clock import Clock, utc_now
+from lamina.ports.events import EventName
+from lamina.ports.memory_requests import META_TENANT
+from lamina.ports.token_counter import TokenCounter
+from lamina.rag.pipeline import RagPipeline
+from lamina.settings import LaminaConfig, define_config
+
+__all__ = ["Kernel"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """What there is between `start` and `stop`."""
+
+    parts: Parts
+    turns: TurnRunner
+    closing: AsyncExitStack
+
+
+class Kernel:
+    """Memories, threads, documents, agents and models, put together for one tenant.
+
+    Use it as an async context manager, or call `start` and `stop`. Agents, plug-in engines and event handlers
+    may be registered before. Without settings it is ephemeral: everything is in this process's memory, and gone
+    with it. Named a place (`data_dir`, `memory={"path": ...}`), or in production, it keeps what it has: one
+    SQLite file `lamina.db` by default. Several kernels and processes may share one place. All
+    coroutines may run side by side. Nothing runs in the background unless it was asked for.
+    """
+
+    def __init__(
+        self,
+        config: LaminaConfig | Mapping[str, Any] | None = None,
+        *,
+        model_router: ModelRouter | None = None,
+        profile_provider: ProfileProvider | None = None,
+        counter: TokenCounter | None = None,
+        clock: Clock | None = None,
+        **settings: Any,
+    ) -> None:
+        """From a `LaminaConfig`, or a mapping or keywords of one: `ephemeral`, `data_dir`, `environment`, `memory`, ...
+
+        `model_router` goes before the model and the embedder that the settings name. `profile_provider` tells
+        what is known of an owner: role, permissions, policies. `counter` counts tokens; by default as the
+        model does, where its vocabulary is known.
+
+        Raises:
+            ConfigError: a setting is unknown, wrong, or contradicts another.
+            MissingExtra: the model's library is not installed.
+        """
+        self.config = _read_config(config, settings)
+        self._clock = clock or self.config.memory.clock or utc_now
+        self._events = EventBus(debug=self.config.memory.debug)
+        self.model_router = router_of(self.config, model_router)
+        self.agent_registry = AgentRegistry()
+        self.context_engines = ContextEngineManager(
+            tenant=self.config.memory.tenant,
+            config=self.config.context,
+            counter=counter,
+            clock=self._clock,
+            emit=self._events.emit,
+        )
+        self._options = KernelOptions(
+            clock=self._clock,
+            emit=self._events.emit,
+            router=self.model_router,
+            engines=self.context_engines,
+            counter=counter,
+            profile_provider=profile_provider,
+        )
+        self._open: _Open | None = None
+        self._changing = asyncio.Lock()
+
+    @classmethod
+    def from_config(cls, config: LaminaConfig | Mapping[str, Any], **options: Any) -> Self:
+        """The kernel that the settings describe; options are the constructor's."""
+        return cls(config, **options)
+
+    async def start(self) -> None:
+        """Open everything. Does nothing if it is started.
+
+        Raises:
+            ConfigError: a setting cannot be used.
+            MissingExtra: a library is not installed.
+            AdapterError: a store cannot be opened; nothing is left open.
+        """
+        async with self._changing:
+            if self._open is not None:
+                return
+            async with AsyncExitStack() as closing:
+                parts = await open_parts(self.config, self._options, closing)
+                turns = TurnRunner(
+                    parts=parts,
+                    agents=self.agent_registry,
+                    router=self.model_router,
+                    engines=self.context_engines,
+                    limits=self.config.agents,
+                    clock=self._clock,
+                    emit=self._events.emit,
+                )
+                closing.push_async_callback(self.model_router.close)
+                closing.push_async_callback(self._events.close)
+                closing.push_async_callback(self.context_engines.dispose)
+                self._open = _Open(parts, turns, closing.pop_all())
+
+    async def stop(self) -> None:
+        """End scheduled maintenance, dispose of plug-in engines, and close what was opened. Idempotent.
+
+        What fails to close does not keep the rest open; the failure is raised when all is done.
+        """
+        async with self._changing:
+            opened, self._open = self._open, None
+            if opened is not None:
+                await opened.closing.aclose()
+
+    async def __aenter__(self) -> Self:
+        """Start it."""
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Stop it."""
+        await self.stop()
+
+    @property
+    def is_started(self) -> bool:
+        """Whether it is open."""
+        return self._open is not None
+
+    @property
+    def ephemeral(self) -> bool:
+        """Whether everything is gone with the process."""
+        return self.config.is_ephemeral
+
+    @property
+    def memory_engine(self) -> MemoryEngine:
+        """The memories."""
+        return self._opened().parts.memory
+
+    @property
+    def conversation(self) -> ConversationManager:
+        """The threads."""
+        return self._opened().parts.conversation
+
+    @property
+    def rag(self) -> RagPipeline:
+        """The documents."""
+        return self._opened().parts.rag
+
+    @property
+    def context_engine(self) -> ContextEngine:
+        """What computes contexts."""
+        return self._opened().parts.context
+
+    def on(self, name: EventName | str, handler: Handler) -> Callable[[], None]:
+        """Call the handler, sync or async, for each event of this name from now on; returns what ends that.
+
+        Raises:
+            InvalidInput: there is no such event; the message lists those that there are.
+        """
+        return self._events.on(name, handler)
+
+    async def submit(
+        self,
+        intent: Intent | Mapping[str, Any] | None = None,
+        *,
+        goal: str | None = None,
+        owner: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        thread_id: str | None = None,
+        agent: str | None = None,
+    ) -> IntentResult:
+        """Serve a goal: compute its context, let an agent answer, keep the exchange in its thread.
+
+        An `Intent`, a mapping with the same fields (camelCase is taken), or keywords. `thread_id` and `agent` may
+        also stand in `metadata`. A thread that there is not is made, and belongs to the owner. What goes wrong
+        with the agent, a model or a store is in the result's `error`, and nothing is added to the thread.
+
+        Raises:
+            NotStarted: the kernel is not started.
+            InvalidInput: a field has a value that cannot be used, or names an agent that there is not.
+            InvalidType: a field has the wrong type.
+            ScopeError: the thread is another owner's.
+            ThreadArchivedError: the thread is archived.
+        """
+        fields = {"goal": goal, "owner": owner, "metadata": metadata, "thread_id": thread_id, "agent": agent}
+        return await self.execute_intent(self._read(intent, fields))
+
+    async def execute_intent(self, intent: Intent) -> IntentResult:
+        """As `submit`, for an intent that is made already."""
+        turns = self._opened().turns
+        return await turns.run(self._read(intent, {}))
+
+    async def stream(
+        self,
+        intent: Intent | Mapping[str, Any] | None = None,
+        *,
+        goal: str | None = None,
+        owner: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        thread_id: str | None = None,
+        agent: str | None = None,
+    ) -> AsyncIterator[str | IntentResult]:
+        """As `submit`, with the answer in pieces as they come, and the result last.
+
+        Whoever stops before the result has been given leaves nothing in the thread. An agent with tools, and one
+        whose executor does not stream, gives its answer in one piece.
+        """
+        fields = {"goal": goal, "owner": owner, "metadata": metadata, "thread_id": thread_id, "agent": agent}
+        turns = self._opened().turns
+        async for piece in streamed(turns, self._read(intent, fields)):
+            yield piece
+
+    async def run_maintenance(self, *, decay: bool = False) -> MaintenanceReport:
+        """One pass: purge what has expired, fade memories if `decay` asks for it, clean up, let plug-ins maintain."""
+        return await maintain(self._opened().parts, self.context_engines, decay=decay)
+
+    @asynccontextmanager
+    async def maintenance(self, interval: float | timedelta, *, decay: bool = False) -> AsyncIterator[None]:
+        """Inside the block, a pass of `run_maintenance` every `interval` (seconds or a timedelta).
+
+        It ends with the block, or when the kernel is stopped.
+        """
+        opened = self._opened()
+
+        async def work() -> None:
+            await maintain(opened.parts, self.context_engines, decay=decay)
+
+        async with repeated(work, seconds=read_interval(interval)) as task:
+            opened.closing.callback(task.cancel)
+            yield
+
+    def _read(self, intent: Intent | Mapping[str, Any] | None, fields: Mapping[str, Any]) -> Intent:
+        return read_intent(intent, fields, clock=self._clock, default_owner=self.config.memory.default_owner)
+
+    def _opened(self) -> _Open:
+        if self._open is None:
+            raise NotStarted("The kernel", "Call `await kernel.start()`, or use `async with kernel:`.")
+        return self._open
+
+
+def _read_config(config: LaminaConfig | Mapping[str, Any] | None, settings: Mapping[str, Any]) -> LaminaConfig:
+    if isinstance(config, LaminaConfig) and settings:
+        raise ConfigError(next(iter(settings)), "is given beside a config", "Put it into the config.")
+    read = config if isinstance(config, LaminaConfig) else define_config(config, **settings)
+    if read.memory.tenant == META_TENANT:
+        raise ConfigError("memory.tenant", f"{META_TENANT!r} is reserved", "Choose another name.")
+    return read

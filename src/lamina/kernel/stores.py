@@ -1,0 +1,91 @@
+"""Where a kernel keeps things: which settings lead to which stores, all in one SQLite file where that can be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lamina import registry
+from lamina.adapters.sqlite import SqliteAdapter
+from lamina.databases.sqlite.database import SqliteDatabase
+from lamina.errors import ConfigError
+from lamina.ports.memory_adapter import MemoryAdapter
+from lamina.ports.state_store import StateStore
+from lamina.settings import LaminaConfig, MemoryConfig
+from lamina.settings.project import DATABASE, DEFAULT_DATA_DIR
+from lamina.state.opening import open_state
+from lamina.state.sqlite import SqliteStateStore
+
+__all__ = ["Stores", "choose_stores"]
+
+IN_MEMORY: Final = ":memory:"
+_DEFAULT_TABLE: Final = MemoryConfig.model_fields["table"].default
+_CHUNKS: Final = "lamina_chunks"
+_POSTGRES: Final = "postgres"
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """Made, and not yet open. `memory` are the memory settings with the adapter in them."""
+
+    memory: MemoryConfig
+    chunks: MemoryAdapter
+    state: StateStore
+
+
+def choose_stores(config: LaminaConfig) -> Stores:
+    """The stores that the settings ask for.
+
+    Memories, chunks, threads and the heads of documents share one SQLite file, or one PostgreSQL, unless the
+    settings keep them apart. With any other memory backend the chunks are in it too, and the rest in the
+    kernel's own file. An adapter that is made already holds memories alone.
+
+    Raises:
+        ConfigError: a place cannot be used.
+        MissingExtra: a backend's library is not installed.
+    """
+    memory = config.memory
+    name = memory.adapter_name()
+    chunks_table = _CHUNKS if memory.table == _DEFAULT_TABLE else f"{memory.table}_chunks"
+    file = _file(config)
+    if name in {None, "sqlite"} and memory.url is None:
+        if memory.adapter is None or isinstance(memory.adapter, str):
+            memory = _with_adapter(memory, SqliteAdapter(database=file, table=memory.table))
+        return Stores(memory, SqliteAdapter(database=file, table=chunks_table), _state(config, file))
+    assert name is not None  # noqa: S101 - adapter_name names every url's backend
+    chunks = _made(name, {"url": memory.url, "path": memory.path, "table": chunks_table})
+    return Stores(memory, chunks, _state(config, file))
+
+
+def _file(config: LaminaConfig) -> SqliteDatabase:
+    """The kernel's own file, which is the memories' if they are in SQLite."""
+    memory = config.memory
+    if memory.path is not None and memory.adapter_name() == "sqlite":
+        return SqliteDatabase(memory.path)
+    if config.is_ephemeral or memory.adapter_name() == "memory":
+        return SqliteDatabase(IN_MEMORY)
+    return SqliteDatabase((config.data_dir or DEFAULT_DATA_DIR) / DATABASE)
+
+
+def _state(config: LaminaConfig, file: SqliteDatabase) -> StateStore:
+    url = config.state_url
+    if url is None and config.memory.adapter_name() == _POSTGRES:
+        url = config.memory.url
+    return SqliteStateStore(database=file) if url is None else open_state(url)
+
+
+def _with_adapter(memory: MemoryConfig, adapter: MemoryAdapter) -> MemoryConfig:
+    return memory.model_copy(update={"adapter": adapter, "provider": None, "path": None, "url": None})
+
+
+def _made(name: str, options: Mapping[str, Any]) -> MemoryAdapter:
+    given = {key: value for key, value in options.items() if value is not None}
+    adapter = registry.load_adapter(name)
+    if name == "memory":
+        return adapter()
+    try:
+        return adapter(**given)
+    except TypeError as error:
+        problem = f"the adapter {name!r} cannot be made with {', '.join(given)}: {error}"
+        raise ConfigError("memory", problem, "Give what it lacks, and leave out what it does not take.") from error

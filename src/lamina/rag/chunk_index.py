@@ -1,0 +1,149 @@
+"""The searchable chunks of one tenant: rows of a memory adapter, found by the engine's own recall."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from lamina.domain.document import Document
+from lamina.domain.filters import Expiry, MemoryFilter
+from lamina.domain.memory import DEFAULT_NAME, MemoryEntry, Vector
+from lamina.domain.recall import RecallResult, Results, SearchMode
+from lamina.domain.scope import Scope
+from lamina.errors import ConfigError
+from lamina.memory.access import AccessCounters
+from lamina.memory.embedding import EmbeddingSpace
+from lamina.memory.hooks import HookRunner
+from lamina.memory.inputs import EntryDefaults
+from lamina.memory.reading import pages
+from lamina.memory.recall import Recaller, RecallRequest
+from lamina.memory.runtime import Runtime
+from lamina.memory.writing import Writer
+from lamina.ports.clock import Clock, IdFactory
+from lamina.ports.embedder import Embedder
+from lamina.ports.hooks import MemoryHooks
+from lamina.ports.memory_adapter import META_TENANT, MemoryAdapter
+from lamina.rag.chunk_rows import ChunkRow, chunk_id, read_row
+from lamina.rag.heads import edition_of
+from lamina.settings import ScoringConfig
+
+__all__ = ["ChunkIndex"]
+
+BATCH: Final = 256
+"""Rows that are deleted or looked up at a time."""
+
+
+class ChunkIndex:
+    """Writes, finds and deletes rows; which of them count is the pipeline's to say.
+
+    The rows of an ingestion, its edition, belong to it alone: no other one writes or needs them.
+    """
+
+    def __init__(
+        self, adapter: MemoryAdapter, *, tenant: str, embedder: Embedder | None, clock: Clock, new_id: IdFactory
+    ) -> None:
+        if tenant == META_TENANT:
+            raise ConfigError("tenant", f"{META_TENANT!r} is reserved", "Choose another name.")
+        self.adapter = adapter
+        self.scope = Scope(tenant)
+        self.space = EmbeddingSpace(adapter, self.scope, embedder, clock)
+        self._clock = clock
+        scoring = ScoringConfig(similarity_weight=1, recency_weight=0, frequency_weight=0, relevance_weight=0)
+        never = EntryDefaults(tenant=tenant, owner=DEFAULT_NAME, namespace=DEFAULT_NAME, relevance=1.0, layer_ttls={})
+        self._runtime = Runtime(
+            adapter=adapter,
+            overlay=None,
+            defaults=never,
+            strict_namespace=False,
+            strict_owner=False,
+            search_mode=SearchMode.HYBRID,
+            scoring=scoring,
+            version=2,
+            hooks=HookRunner(MemoryHooks()),
+            space=self.space,
+            clock=clock,
+            new_id=new_id,
+        )
+        self._writer = Writer(self._runtime)
+        self._recaller = Recaller(self._runtime, AccessCounters(self._runtime))
+
+    def read_scope(self, owner: str | None) -> Scope:
+        """An owner's own chunks and the shared ones; without an owner all of the tenant's."""
+        return self._runtime.read_scope(owner, None, None)
+
+    async def write(self, entries: Sequence[MemoryEntry], known: Mapping[str, Vector]) -> None:
+        """Embed and write the rows; one whose text has a vector among the known ones gets that.
+
+        Where the embedder fails the rows are kept without a vector.
+
+        Raises:
+            EmbeddingDimensionError: the embedder gives vectors of another length than before.
+        """
+        for entry in entries:
+            entry.embedding = known.get(entry.content)
+        await self.space.embed_new([entry for entry in entries if entry.embedding is None])
+        await self._writer.restore(entries, replace=True, fingerprint=None)
+
+    async def vectors(self, head: Document) -> dict[str, Vector]:
+        """The vectors of the head's chunks by the text that they were made of, if they are the embedder's own."""
+        if self.space.embedder is None or self.space.needs_reembed:
+            return {}
+        found: dict[str, Vector] = {}
+        async for row in self.rows(head):
+            if row.entry.embedding is not None:
+                found[row.entry.content] = row.entry.embedding
+        return found
+
+    async def search(self, request: RecallRequest) -> tuple[list[tuple[ChunkRow, float]], Results[RecallResult]]:
+        """The best rows with their scores, of whatever edition; and the recall's own answer."""
+        results = await self._recaller.recall(request)
+        return [(self._row(result.entry), result.score) for result in results], results
+
+    async def rows(self, head: Document, start: int = 0, stop: int | None = None) -> AsyncIterator[ChunkRow]:
+        """The head's rows from `start` to before `stop`, in order; those that are gone are passed over."""
+        last = head.chunks if stop is None else min(stop, head.chunks)
+        for index in range(max(start, 0), last):
+            row = await self.row(head, index)
+            if row is not None:
+                yield row
+
+    async def row(self, head: Document, index: int) -> ChunkRow | None:
+        """The head's row of this index, if it is there."""
+        entry = await self.adapter.get(self.scope, chunk_id(edition_of(head), index))
+        return None if entry is None else self._row(entry)
+
+    async def is_complete(self, head: Document) -> bool:
+        """Whether the first and the last row are there: the rest was written between them."""
+        ends = {0, head.chunks - 1}
+        return head.chunks > 0 and all([await self.row(head, index) is not None for index in ends])
+
+    async def discard(self, editions: Iterable[str], at_least: int = 0) -> int:
+        """Delete the rows of the editions, and return how many there were.
+
+        Rows are written in order, so that the first gap of a whole batch after the `at_least` first is the end.
+        """
+        deleted = 0
+        for edition in dict.fromkeys(editions):
+            start = 0
+            while True:
+                ids = [chunk_id(edition, index) for index in range(start, start + BATCH)]
+                gone = sum(await self.adapter.delete_many(self.scope, ids))
+                deleted += gone
+                start += BATCH
+                if not gone and start >= at_least:
+                    break
+        return deleted
+
+    async def editions(self) -> dict[str, tuple[str, datetime]]:
+        """Of every edition that has rows: its document, and when its newest row was written."""
+        found: dict[str, tuple[str, datetime]] = {}
+        everything = MemoryFilter(now=self._clock(), expiry=Expiry.ANY)
+        async for page in pages(self.adapter, self.scope, everything):
+            for row in map(self._row, page):
+                newest = found[row.edition][1] if row.edition in found else row.entry.created_at
+                found[row.edition] = (row.document, max(newest, row.entry.created_at))
+        return found
+
+    def _row(self, entry: MemoryEntry) -> ChunkRow:
+        return read_row(entry, self.adapter.name)

@@ -1,0 +1,29 @@
+"""Retrieved chunks as text for a prompt."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from lamina.domain.document import RagChunk
+
+__all__ = ["render_chunks"]
+
+_IMITATION: Final = re.compile(r"^(?=[ \t]*\[.*\] \(score )", re.MULTILINE)
+
+
+def render_chunks(chunks: Iterable[RagChunk]) -> str:
+    """Blocks of `[source] (score 0.87)` and the text, with blank lines between them; empty if there are none.
+
+    The titles that a chunk stands under follow the score, and a table's header is repeated. A line of a text
+    that looks like the beginning of a block gets a backslash, so that no document can speak for another.
+    """
+    return "\n\n".join(_block(chunk) for chunk in chunks)
+
+
+def _block(chunk: RagChunk) -> str:
+    source = " ".join(chunk.source.split()).replace("] (", "] \\(")
+    titles = " > ".join(str(title) for title in chunk.metadata.get("headers", ()))
+    label = f"[{source}] (score {chunk.score:.2f})" + (f" {' '.join(titles.split())}" if titles else "")
+    return f"{label}\n{_IMITATION.sub(lambda _: chr(92), chunk.text.strip())}"

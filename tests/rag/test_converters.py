@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import io
+import socket
+import sys
+import zipfile
+
+import pytest
+
+from lamina.errors import InvalidInput, MissingExtra
+from lamina.rag import converters
+from lamina.rag.converters import CONVERTED_SUFFIXES, TEXT_SUFFIXES, is_known, text_of
+
+
+def pdf_of(*pages):
+    """A PDF by hand, one line of text a page."""
+    objects = [b"<< /Type /Catalog /Pages 2 0 R >>"]
+    kids = " ".join(f"{4 + 2 * number} 0 R" for number in range(len(pages)))
+    objects += [f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>".encode()]
+    objects += [b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]
+    for number, text in enumerate(pages):
+        stream = f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET".encode()
+        objects.append(
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {5 + 2 * number} 0 R "
+            "/Resources << /Font << /F1 3 0 R >> >> >>".encode()
+        )
+        objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(stream), stream))
+    out = bytearray(b"%PDF-1.4\n")
+    places = []
+    for number, body in enumerate(objects, start=1):
+        places.append(len(out))
+        out += b"%d 0 obj\n%s\nendobj\n" % (number, body)
+    start = len(out)
+    out += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
+    out += b"".join(b"%010d 00000 n \n" % place for place in places)
+    out += b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, start)
+    return bytes(out)
+
+
+def docx_of(*paragraphs):
+    """A DOCX by hand; the first paragraph is a heading."""
+    body = "".join(
+        f"<w:p>{'<w:pPr><w:pStyle w:val=' + chr(34) + 'Heading1' + chr(34) + '/></w:pPr>' if not number else ''}"
+        f"<w:r><w:t>{text}</w:t></w:r></w:p>"
+        for number, text in enumerate(paragraphs)
+    )
+    space = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+    styles = (
+        f'<w:styles xmlns:w="{space}"><w:style w:type="paragraph" w:styleId="Heading1">'
+        '<w:name w:val="heading 1"/></w:style></w:styles>'
+    )
+    relations = "http://schemas.openxmlformats.org/package/2006/relationships"
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    files = {
+        "[Content_Types].xml": '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
+        '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+        '<Default Extension="xml" ContentType="application/xml"/></Types>',
+        "_rels/.rels": f'<Relationships xmlns="{relations}"><Relationship Id="r1" '
+        f'Type="{office}/officeDocument" Target="word/document.xml"/></Relationships>',
+        "word/_rels/document.xml.rels": f'<Relationships xmlns="{relations}"><Relationship Id="r1" '
+        f'Type="{office}/styles" Target="styles.xml"/></Relationships>',
+        "word/styles.xml": styles,
+        "word/document.xml": f'<w:document xmlns:w="{space}"><w:body>{body}</w:body></w:document>',
+    }
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return out.getvalue()
+
+
+@pytest.fixture
+def _no_network(monkeypatch):
+    def refuse(*_args, **_options):
+        raise AssertionError("a converter reached for the network")
+
+    monkeypatch.setattr(socket, "create_connection", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"plain", "plain"),
+        ("päge\r\nzwei\f".encode(), "päge\r\nzwei\f"),
+        ("\ufeffmarked".encode(), "marked"),
+        ("wide é".encode("utf-16"), "wide é"),
+        ("wider é".encode("utf-32"), "wider é"),
+        (b"", ""),
+    ],
+)
+def test_text_is_read_as_it_is(data, expected):
+    assert text_of("a.md", data) == expected
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe\x00", b"caf\xe9", b"nul\0nul"])
+def test_what_is_no_text_is_refused(data):
+    with pytest.raises(InvalidInput, match=r"a\.txt"):
+        text_of("a.txt", data)
+
+
+def test_pages_of_a_pdf_are_parted_by_form_feeds():
+    assert text_of("a.PDF", pdf_of("First page", "Second page")).split("\f") == ["First page", "Second page"]
+
+
+def test_a_docx_keeps_its_headings():
+    assert text_of("a.docx", docx_of("Title", "Some words.")) == "# Title\n\nSome words."
+
+
+@pytest.mark.usefixtures("_no_network")
+def test_html_becomes_markdown_and_nothing_is_fetched():
+    page = (
+        "<html><head><script>alert(1)</script><link rel=stylesheet href='http://169.254.169.254/x.css'></head><body>"
+        "<h1>Title</h1><p>Some <b>words</b>.</p><img src='http://127.0.0.1:9/a.png'><iframe src='file:"
+        "///etc/passwd'>"
+        "</iframe><table><tr><th>a</th></tr><tr><td>1</td></tr></table></body></html>"
+    )
+    text = text_of("a.html", page.encode())
+    assert "# Title" in text
+    assert "**words**" in text
+    assert "| 1 |" in text
+    assert "alert" not in text
+    assert "root:" not in text
+
+
+@pytest.mark.parametrize("suffix", sorted(CONVERTED_SUFFIXES - {".html", ".htm"}))
+@pytest.mark.parametrize("data", [b"", b"nonsense", b"%PDF-1.7\n garbage", b"PK\x03\x04 garbage"])
+def test_a_damaged_file_is_refused_by_name(suffix, data):
+    with pytest.raises(InvalidInput, match=f"a{suffix}"):
+        text_of(f"a{suffix}", data)
+
+
+def test_a_file_that_would_unpack_to_too_much_is_refused_before_it_is(monkeypatch):
+    monkeypatch.setattr(converters, "MAX_UNPACKED", 100_000)
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("word/document.xml", b"0" * 100_001)
+    with pytest.raises(InvalidInput, match="unpack to too much"):
+        text_of("bomb.docx", out.getvalue())
+
+
+@pytest.mark.parametrize("name", ["a.exe", "a", "a.mp3", "a.zip", ".md.", "a.png"])
+def test_other_kinds_are_unknown(name):
+    assert not is_known(name)
+    with pytest.raises(InvalidInput, match="cannot be converted"):
+        text_of(name, b"x")
+
+
+@pytest.mark.parametrize(("name", "module"), [("a.pdf", "pypdf"), ("a.html", "markitdown")])
+def test_without_the_extra_the_error_names_it(monkeypatch, name, module):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtra, match=r"lamina\[documents\]"):
+        text_of(name, b"x")
+
+
+def test_no_kind_is_both_text_and_converted():
+    assert not TEXT_SUFFIXES & CONVERTED_SUFFIXES
