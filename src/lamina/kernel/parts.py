@@ -18,6 +18,7 @@ from lamina.kernel.stores import Stores, choose_stores
 from lamina.memory.engine import MemoryEngine
 from lamina.memory.factory import create_memory_engine
 from lamina.ports.clock import Clock
+from lamina.ports.embedder import matches_from
 from lamina.ports.events import Emit
 from lamina.ports.language_model import LanguageModel
 from lamina.ports.state_store import StateStore
@@ -88,7 +89,10 @@ async def open_parts(config: LaminaConfig, options: KernelOptions, closing: Asyn
         rag=rag,
         profile_provider=options.profile_provider,
         engines=options.engines,
-        config=config.effective_context(context_window=options.router.context_window),
+        config=config.effective_context(
+            context_window=options.router.context_window,
+            min_score=0.0 if memory.embedder is None else matches_from(memory.embedder),
+        ),
         counter=options.counter,
         clock=options.clock,
         emit=options.emit,
