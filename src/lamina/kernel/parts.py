@@ -20,6 +20,7 @@ from lamina.memory.factory import create_memory_engine
 from lamina.ports.clock import Clock
 from lamina.ports.events import Emit
 from lamina.ports.language_model import LanguageModel
+from lamina.ports.memory_adapter import MemoryAdapter
 from lamina.ports.state_store import StateStore
 from lamina.ports.token_counter import TokenCounter
 from lamina.rag.pipeline import RagPipeline
@@ -50,6 +51,7 @@ class Parts:
 
     memory: MemoryEngine
     state: StateStore
+    chunks: MemoryAdapter
     conversation: ConversationManager
     rag: RagPipeline
     context: ContextEngine
@@ -108,7 +110,13 @@ async def open_parts(config: LaminaConfig, options: KernelOptions, closing: Asyn
     )
     saving = AutoSave(memory, _helper(config, options.router, Task.FACTS)) if config.memory.auto_save else None
     return Parts(
-        memory=memory, state=stores.state, conversation=conversation, rag=rag, context=context, auto_save=saving
+        memory=memory,
+        state=stores.state,
+        chunks=stores.chunks,
+        conversation=conversation,
+        rag=rag,
+        context=context,
+        auto_save=saving,
     )
 
 
