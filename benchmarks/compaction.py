@@ -72,13 +72,10 @@ async def growth(folder: Path, pre_rot: int, most: int) -> None:
         print(f"{start + len(part):10}{medians[0]:10.2f}{mean:10.2f}{medians[1]:12.2f}")
 
 
-def main(arguments: list[str]) -> None:
-    folder = Path(arguments[0])
-    pre_rot = int(arguments[1]) if len(arguments) > 1 else 20_000
-    most = int(arguments[2]) if len(arguments) > 2 else 5_000
-    asyncio.run(replay(folder, pre_rot))
-    asyncio.run(growth(folder, pre_rot, most))
+def main(folder: str, pre_rot: str = "20000", most: str = "5000") -> None:
+    asyncio.run(replay(Path(folder), int(pre_rot)))
+    asyncio.run(growth(Path(folder), int(pre_rot), int(most)))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(*sys.argv[1:4])

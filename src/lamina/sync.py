@@ -221,6 +221,7 @@ class MemoryEngine:
     store_many = _blocking(AsyncMemoryEngine.store_many)
     update = _blocking(AsyncMemoryEngine.update)  # type: ignore[arg-type] # a change cannot be named `self`
     restore = _blocking(AsyncMemoryEngine.restore)
+    migrate_v1 = _blocking(AsyncMemoryEngine.migrate_v1)
     get = _blocking(AsyncMemoryEngine.get)
     history = _blocking(AsyncMemoryEngine.history)
     recall = _blocking(AsyncMemoryEngine.recall)

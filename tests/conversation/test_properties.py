@@ -22,7 +22,7 @@ ADDED = st.one_of(
     st.just(Message.assistant("The crane is free.")),
     st.just(Message.system("Be brief.")),
     st.sets(IDS, min_size=1).map(lambda ids: Message.assistant("", tool_calls=[ToolCall(i, "look") for i in ids])),
-    IDS.map(lambda id: Message.tool("Seen.", call_id=id)),
+    IDS.map(lambda call: Message.tool("Seen.", call_id=call)),
 )
 STEPS = st.lists(
     st.one_of(st.lists(ADDED, min_size=1, max_size=6), st.sampled_from(["compact", "archive", "reopen"])), max_size=14

@@ -46,7 +46,7 @@ def test_where_facts_are_too_many_the_oldest_and_the_newest_stay():
     st.text(max_size=3_000),
     st.lists(st.text(max_size=400), max_size=30),
     st.lists(st.text(max_size=400), max_size=30),
-    st.integers(100, 400),
+    st.integers(50, 400),
 )
 def test_a_summary_never_has_more_tokens_than_it_may(text, facts, topics, limit):
     draft = SummaryDraft(text, new_topics=topics, new_facts=facts)

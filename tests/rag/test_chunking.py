@@ -314,3 +314,10 @@ def test_the_options_decide_the_chunks_alone():
     text = "# A\n\n" + "Some words in a row. " * 50
     assert chunks_of(text) == chunks_of(text)
     assert isinstance(chunks_of(text)[0], Chunk)
+
+
+@pytest.mark.parametrize("strategy", ["recursive", "paragraph", "sentence"])
+def test_code_that_is_repeated_keeps_its_indentation(strategy):
+    text = "Some words to begin with here.\n\n    one = code\n    two\n\n" + "more " * 12 + "end."
+    repeated = [text[chunk.start : chunk.body] for chunk in chunks_of(text, strategy, 20, 9)]
+    assert any(each.startswith("    one = code\n    two") for each in repeated)

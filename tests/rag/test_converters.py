@@ -112,7 +112,8 @@ def test_a_docx_keeps_its_headings():
 def test_html_becomes_markdown_and_nothing_is_fetched():
     page = (
         "<html><head><script>alert(1)</script><link rel=stylesheet href='http://169.254.169.254/x.css'></head><body>"
-        "<h1>Title</h1><p>Some <b>words</b>.</p><img src='http://127.0.0.1:9/a.png'><iframe src='file:///etc/passwd'>"
+        "<h1>Title</h1><p>Some <b>words</b>.</p><img src='http://127.0.0.1:9/a.png'><iframe src='file:"
+        "///etc/passwd'>"
         "</iframe><table><tr><th>a</th></tr><tr><td>1</td></tr></table></body></html>"
     )
     text = text_of("a.html", page.encode())

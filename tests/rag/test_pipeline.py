@@ -14,6 +14,7 @@ from lamina.domain.scope import Scope
 from lamina.errors import (
     AdapterUnavailable,
     ConfigError,
+    DocumentNotFound,
     InvalidInput,
     InvalidType,
     ProviderUnavailable,
@@ -130,7 +131,8 @@ async def test_owners_see_their_own_and_the_shared_documents_in_every_call(rag):
     assert {head.id for head in await rag.list_documents(owner="mira")} == {shared, mira}
     assert (await rag.stats(owner="mira")).documents == 2
     assert await rag.get(other, owner="mira") is None
-    assert await rag.chunks(other, owner="mira") == []
+    with pytest.raises(DocumentNotFound):
+        await rag.chunks(other, owner="mira")
     assert "dusk" not in await rag.get_context("ferry", owner="mira")
     assert not await rag.remove(other, owner="mira")
     assert not await rag.remove(shared, owner="mira")

@@ -27,6 +27,7 @@ def sentences(text):
         "lamina.db is one file.",
         "Wait... what is it?",
         "Vgl. Abb. Nr. Sieben dort.",
+        "Was sie senden (z. B. Bilder) zählt.",
         "",
     ],
 )

@@ -18,6 +18,11 @@ def test_camel_case_and_nested_tables_are_taken():
     assert config.shown == 8
 
 
+def test_thresholds_of_the_token_tiers_may_be_given_in_part():
+    config = ConversationConfig(contextEngineering={"preRotThreshold": 9_000})
+    assert (config.context_engineering.pre_rot_threshold, config.context_engineering.recent_to_keep) == (9_000, 10)
+
+
 @pytest.mark.parametrize(
     "settings",
     [

@@ -128,6 +128,7 @@ class Proxy:
         self.before: Callable[[bytes], bool] = _never
         self.after: Callable[[bytes], bool] = _never
         self.cuts = 0
+        self._is_closing = False
         self._open: list[socket.socket] = []
         self._thread = threading.Thread(target=self._accept, daemon=True)
         self._thread.start()
@@ -137,10 +138,12 @@ class Proxy:
         return f"postgresql://postgres@127.0.0.1:{self.port}/postgres?sslmode=disable&gssencmode=disable"
 
     def close(self) -> None:
-        self._listening.close()
-        for each in self._open:
-            _end(each)
+        self._is_closing = True
+        with suppress(OSError):
+            socket.create_connection(("127.0.0.1", self.port)).close()  # which ends the wait for one
         self._thread.join()
+        self._listening.close()
+        self.cut()
 
     def cut(self) -> None:
         """Cut all connections now."""
@@ -149,9 +152,9 @@ class Proxy:
 
     def _accept(self) -> None:
         while True:
-            try:
-                client, _ = self._listening.accept()
-            except OSError:  # closed
+            client, _ = self._listening.accept()
+            if self._is_closing:
+                client.close()
                 return
             server = socket.socket(socket.AF_UNIX)
             server.connect(str(self._target))
@@ -167,7 +170,7 @@ class Proxy:
                         return
                     if source is server:
                         client.sendall(data)
-        except OSError:
+        except (OSError, ValueError):  # cut from outside
             return
         finally:
             _end(client)
@@ -180,7 +183,7 @@ class Proxy:
             return True
         server.sendall(data)
         if self.after(data):
-            server.recv(65536)  # done, whatever it was
+            select.select([server], [], [], 0.2)  # it is done; unless the answer waits for more of the same
             self.cuts += 1
             return True
         return False

@@ -46,7 +46,8 @@ _MOST_ALIKE: Final = 50
 _FOLDER_SHARE: Final = 0.3
 """What naming a folder, a package or another path without an extension counts for, beside naming a file."""
 
-_FILES_SHARE: Final = 0.3
+_SHARE: Final = {"Files": 0.35, "Links": 0.08, "Names and dates": 0.15, "Terms": 0.08}
+"""How much of the room each list may take."""
 _SENTENCES_SHARE: Final = 0.85
 _PREVIOUS_SHARE: Final = 0.6
 """Of the sentences' room: what the sentences of the former summary get before new ones may displace them."""
@@ -67,7 +68,7 @@ _INDEX: Final = {
     "Names and dates": (FactKind.NAME, FactKind.DATE),
     "Terms": (FactKind.IDENTIFIER,),
 }
-_INDEX_LINE: Final = re.compile(rf"^({'|'.join(_INDEX)})(?: under (\S+))?: (.+)$")
+_INDEX_LINE: Final = re.compile(rf"^({'|'.join(_INDEX)}): (.+)$")
 _COUNTED: Final = re.compile(r"^(.+) \((\d{1,9})\)$")
 
 
@@ -139,11 +140,10 @@ class _Material:
             if match is None:
                 rest.append(line)
                 continue
-            root = f"{match[2]}/" if match[2] else ""
-            for item in match[3].split(", "):
+            for item in match[2].split(", "):
                 counted = _COUNTED.match(item)
                 text, often = (counted[1], int(counted[2])) if counted else (item, 1)
-                self.often[_listed(match[1], root + text)] += often
+                self.often[_listed(match[1], text)] += often
         for sentence in sentences("\n".join(rest)):
             self._add(sentence, is_old=True, count=False)
 
@@ -178,13 +178,15 @@ class _Selection:
 
     def lines(self) -> list[str]:
         """The lines of the summary; in tokens they add up to no more than the room, but for rounding."""
-        files = self._index_lines("Files", int(self._max_tokens * _FILES_SHARE))
+        files = self._index_line("Files", int(self._max_tokens * _SHARE["Files"]))
         room = int(self._max_tokens * _SENTENCES_SHARE)
         everything = self._material.sentences
         old = [each for each in everything if each.is_old]
         self._pick(old, self._used + int((room - self._used) * _PREVIOUS_SHARE))
         self._pick(everything, room)
-        others = [self._index_lines(label, self._max_tokens - self._used) for label in _INDEX if label != "Files"]
+        others = [
+            self._index_line(label, int(self._max_tokens * _SHARE[label])) for label in _INDEX if label != "Files"
+        ]
         self._pick(everything, self._max_tokens)
         picked = [f"- {everything[place].text}" for place in sorted(self._picked)]
         if not picked and not files and everything:
@@ -199,13 +201,13 @@ class _Selection:
         sentences = self._material.sentences
         misses = 0
         while heap and misses < 32 and self._used < room:  # noqa: PLR2004 - so many in a row that did not fit: it is full
-            value, place = heapq.heappop(heap)
-            now = -sentences[place].value(often, covered)
-            if heap and now > heap[0][0] and now > value:
-                heapq.heappush(heap, (now, place))
+            former, place = heapq.heappop(heap)
+            worth = sentences[place].value(often, covered)
+            if worth <= 0:
                 continue
-            if now <= 0:
-                return
+            if heap and -worth > max(heap[0][0], former):
+                heapq.heappush(heap, (-worth, place))
+                continue
             cost = self._count(f"- {sentences[place].text}\n")
             if self._used + cost > room:
                 misses += 1
@@ -215,35 +217,18 @@ class _Selection:
             self._picked.add(place)
             covered.update(sentences[place].facts)
 
-    def _index_lines(self, label: str, room: int) -> list[str]:
+    def _index_line(self, label: str, room: int) -> list[str]:
         """The facts of these kinds that no picked sentence names, most often named first; none if nothing fits."""
         kinds = _INDEX[label]
         counted = Counter({fact: often for fact, often in self._material.often.items() if fact.kind in kinds})
         if label == "Files":
-            return self._file_lines(_by_longest_name(counted), room)
-        ranked = [(fact, often) for fact, often in counted.most_common() if fact not in self._covered]
-        return self._line(label, ranked, room)
-
-    def _file_lines(self, counted: Counter[Fact], room: int) -> list[str]:
-        """Files in two lines: those under the folder that most of them share, named from there on, and others."""
-        ranked = sorted(
-            counted.items(), key=lambda item: -item[1] * (1 if _has_extension(item[0].text) else _FOLDER_SHARE)
-        )
-        ranked = ranked[:_MOST_LISTED]
-        root = _shared_folder([fact.text for fact, _ in ranked[:_MOST_ALIKE]])
-        if root is None:
-            return self._line("Files", ranked, room)
-        inside = [(fact, often) for fact, often in ranked if fact.text.startswith(f"{root}/")]
-        outside = [(fact, often) for fact, often in ranked if not fact.text.startswith(f"{root}/")]
-        weight = sum(often for _, often in inside) / max(1, sum(counted.values()))
-        lines = self._line(f"Files under {root}", inside, int(room * max(0.5, weight)), root=f"{root}/")
-        return [*lines, *self._line("Files", outside, room - sum(self._count(f"{line}\n") for line in lines))]
-
-    def _line(self, label: str, ranked: Sequence[tuple[Fact, int]], room: int, *, root: str = "") -> list[str]:
+            ranked = _ranked_files(counted)
+        else:
+            ranked = [(fact, often) for fact, often in counted.most_common() if fact not in self._covered]
         items: list[str] = []
         used = self._count(f"{label}: \n")
         for fact, often in ranked:
-            item = _counted(fact.text.removeprefix(root), often)
+            item = _counted(fact.text, often)
             used += self._count(f", {item}")
             if used > room or self._used + used > self._max_tokens:
                 break
@@ -296,19 +281,14 @@ def _by_longest_name(counted: Counter[Fact]) -> Counter[Fact]:
     return joined
 
 
-def _shared_folder(paths: Sequence[str]) -> str | None:
-    """The folder above the deepest one that half of the absolute paths are in; None if that would save nothing."""
-    absolute = [path for path in paths if path.startswith(("/", "~/"))]
-    folders: Counter[str] = Counter()
-    for path in absolute:
-        parts = path.split("/")
-        folders.update("/".join(parts[:depth]) for depth in range(3, len(parts)))
-    shared = [folder for folder, often in folders.items() if often >= max(3, len(absolute) / 2)]
-    return max(shared, key=len).rsplit("/", 1)[0] or None if shared else None
+def _ranked_files(counted: Counter[Fact]) -> list[tuple[Fact, int]]:
+    """Most often named first; a folder or a package counts for less than a file."""
 
+    def weight(item: tuple[Fact, int]) -> float:
+        last = item[0].text.rsplit("/", 1)[-1]
+        return item[1] * (1 if "." in last[1:] else _FOLDER_SHARE)
 
-def _has_extension(path: str) -> bool:
-    return "." in path.rsplit("/", 1)[-1][1:]
+    return sorted(_by_longest_name(counted).items(), key=weight, reverse=True)
 
 
 def _listed(label: str, text: str) -> Fact:

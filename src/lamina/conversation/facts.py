@@ -151,7 +151,7 @@ def paths_of(text: str) -> Iterator[str]:
 
 
 def _without_starter(name: str, *, is_first: bool) -> str:
-    """A name without the ordinary word before it; empty if nothing is left, or if only its place makes it look like one."""
+    """A name without the ordinary word before it; empty if only its place makes a word look like one."""
     first, _, rest = name.partition(" ")
     if is_first and not rest and first[0].isascii():
         return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -20,7 +21,7 @@ from lamina.ports.clock import Clock
 from lamina.ports.events import Emit, Event, EventName
 from lamina.ports.state_store import StateStore
 
-__all__ = ["CompactionReport", "Folder", "warnings_of"]
+__all__ = ["CompactionReport", "Folder", "ThreadGate", "warnings_of"]
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +54,17 @@ class _Plan:
     messages: list[Message]
     through: int
     kept: int
+
+
+class ThreadGate:
+    """What keeps the calls on one thread in order, in this process."""
+
+    __slots__ = ("__weakref__", "again", "appending", "folding")
+
+    def __init__(self) -> None:
+        self.appending = asyncio.Lock()
+        self.folding = asyncio.Lock()
+        self.again = False
 
 
 class Folder:
@@ -135,7 +147,7 @@ class Folder:
                 report.warnings += warnings_of(setbacks)
                 if setbacks.allow(last):
                     return None
-        return self._summarizer.extract(plan.previous, plan.messages)
+        return await self._summarizer.extract(plan.previous, plan.messages)
 
     async def _note_failure(self, head: Thread, problem: str) -> Setbacks:
         """Count the failure with the thread, and tell of it."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
 from lamina.conversation.expanding import ExpandTool, make_expand_tool
-from lamina.conversation.folding import CompactionReport, Folder
+from lamina.conversation.folding import CompactionReport, Folder, ThreadGate
 from lamina.conversation.messages import (
     MessageReader,
     check_same,
@@ -55,17 +54,6 @@ _ALL: Final = "all"
 _MOST: Final = 2**31 - 1
 
 
-class _Gate:
-    """What keeps the calls on one thread in order, in this process."""
-
-    __slots__ = ("__weakref__", "again", "appending", "folding")
-
-    def __init__(self) -> None:
-        self.appending = asyncio.Lock()
-        self.folding = asyncio.Lock()
-        self.again = False
-
-
 class ConversationManager:
     """Keeps the threads of one tenant in a state store.
 
@@ -105,10 +93,7 @@ class ConversationManager:
         Raises:
             ConfigError: the memory engine serves another tenant.
         """
-        if memory is not None and memory.tenant != tenant:
-            problem = f"serves the tenant {memory.tenant!r}, and the conversations are those of {tenant!r}"
-            raise ConfigError("memory", problem, "Give the engine of the same tenant.")
-        self.tenant = check_name("tenant", tenant)
+        self.tenant = _same_tenant(tenant, memory)
         self._store = store
         self._llm = llm
         self._memory = memory
@@ -117,7 +102,7 @@ class ConversationManager:
         self._counter = counter or EstimateCounter()
         self._messages = MessageReader(counter=self._counter, clock=clock, new_id=new_id)
         self._summarizer = Summarizer(summary or SummaryConfig(), self._counter.count, llm, summarizer)
-        self._tiers = None
+        self._tiers: ThreadTiers | None = None
         if context_engineering is not None:
             self._tiers = ThreadTiers(store, context_engineering, counter=self._counter, clock=clock, emit=emit)
         self._reader = ThreadReader(store, self._summarizer, self._counter, context_engineering)
@@ -129,7 +114,7 @@ class ConversationManager:
             emit=emit,
             memory=memory if store_facts else None,
         )
-        self._gates: WeakValueDictionary[str, _Gate] = WeakValueDictionary()
+        self._gates: WeakValueDictionary[str, ThreadGate] = WeakValueDictionary()
 
     async def create(
         self,
@@ -178,6 +163,7 @@ class ConversationManager:
             ThreadArchivedError: the thread is archived.
             ScopeError: the thread is another owner's.
             Conflict: the id names a message that says something else.
+            ThreadNotFound: the thread was deleted while this call was at it.
         """
         message = Message(
             role=read_role(role),
@@ -288,7 +274,7 @@ class ConversationManager:
         return await self._reader.history(await self._known(id, owner), offset, limit)
 
     async def expand(self, thread_id: str, reference: str | int, *, owner: str | None = None) -> Message:
-        """The message of this index (`#12`) or id as it was added, whatever stands in its place in the context.
+        """The message of this index (`#12`) or id as it was added, whatever the context shows in its place.
 
         Raises:
             ThreadNotFound: there is no such thread.
@@ -318,8 +304,12 @@ class ConversationManager:
             ScopeError: it is another owner's.
         """
         thread = await self._known(thread_id, owner)
-        async with self._gate(thread.ref).folding:
-            return await self._folder.fold(thread.ref, force=force)
+        gate = self._gate(thread.ref)
+        async with gate.folding:
+            report = await self._folder.fold(thread.ref, force=force)
+        if gate.again:  # messages came meanwhile, and left the folding to this call
+            await self._fold_when_free(thread.ref, gate)
+        return report
 
     async def extract_memories(self, thread_id: str, *, owner: str | None = None) -> list[str]:
         """Have the model find facts about the user in all of the thread, archived or not, and store them; their ids.
@@ -343,10 +333,10 @@ class ConversationManager:
     def _ref(self, thread_id: str) -> ThreadRef:
         return ThreadRef(self.tenant, check_name("thread_id", thread_id))
 
-    def _gate(self, ref: ThreadRef) -> _Gate:
+    def _gate(self, ref: ThreadRef) -> ThreadGate:
         gate = self._gates.get(ref.id)
         if gate is None:
-            gate = self._gates[ref.id] = _Gate()
+            gate = self._gates[ref.id] = ThreadGate()
         return gate
 
     async def _known(self, id: str, owner: str | None) -> Thread:
@@ -366,7 +356,7 @@ class ConversationManager:
         for kept in await self._store.find_events(ref, list(given)):
             check_same(originals([kept])[0], given[kept.message.id])
 
-    async def _fold_when_free(self, ref: ThreadRef, gate: _Gate) -> None:
+    async def _fold_when_free(self, ref: ThreadRef, gate: ThreadGate) -> None:
         """Fold what is due, unless a call of this process is at it: that one then looks once more."""
         if gate.folding.locked():
             gate.again = True
@@ -390,3 +380,10 @@ class ConversationManager:
         if not await self._store.update_thread(thread.ref, now=self._clock(), status=status):
             raise ThreadNotFound(id)
         return True
+
+
+def _same_tenant(tenant: str, memory: MemoryEngine | None) -> str:
+    if memory is not None and memory.tenant != tenant:
+        problem = f"serves the tenant {memory.tenant!r}, not {tenant!r}"
+        raise ConfigError("memory", problem, "Give the engine of that tenant.")
+    return check_name("tenant", tenant)

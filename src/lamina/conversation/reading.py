@@ -74,7 +74,7 @@ class ThreadReader:
         live = await self._store.events(ref, after=folded)
         seen = view([event.message for event in live], most)
         events = [*system, *(live[place] for place in seen.shown)]
-        summary = self._summary([rendered(each) for each in current], [live[place] for place in seen.covered])
+        summary = await self._summary([rendered(each) for each in current], [live[place] for place in seen.covered])
         tokens = self._tokens(summary, events)
         return ThreadContext(
             summary=summary,
@@ -115,9 +115,9 @@ class ThreadReader:
         limit = int(self._thresholds.summarize_from)
         return [f"The thread has {tokens} tokens, over its budget of {limit}: what stays in full is that large."]
 
-    def _summary(self, texts: list[str], covered: Sequence[ThreadEvent]) -> str | None:
+    async def _summary(self, texts: list[str], covered: Sequence[ThreadEvent]) -> str | None:
         if covered:
-            texts = [*texts, self._summarizer.cover(originals(covered))]
+            texts = [*texts, await self._summarizer.cover(originals(covered))]
         return "\n\n".join(texts) if texts else None
 
     def _tokens(self, summary: str | None, events: Sequence[ThreadEvent]) -> int:

@@ -7,7 +7,8 @@ import copy
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from functools import partial
+from typing import Any, Final, TypeAlias, TypeVar, TypeVarTuple
 
 from lamina.conversation.extractive import extract
 from lamina.conversation.rolling import SummaryDraft, bounded, rendered
@@ -33,7 +34,7 @@ CustomSummarizer: TypeAlias = Callable[
 _SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {
-        "summary": {"type": "string", "minLength": 1},
+        "summary": {"type": "string"},
         "topics": {"type": "array", "items": {"type": "string"}},
         "facts": {"type": "array", "items": {"type": "string"}},
     },
@@ -49,7 +50,15 @@ _TEXT_SHARE: Final = 0.6
 """Of a summary's tokens, what the model is told to use for the text; the lists beside it take the rest."""
 
 
-_threads = WorkerThreads("lamina-summarizers", 4)
+_hosts = WorkerThreads("lamina-summarizers", 4)
+_reading = WorkerThreads("lamina-extracts", 2)
+"""Apart from the host's functions, which may hang."""
+
+_LONG_CHARS: Final = 50_000
+"""Texts beyond this are read in a thread, so that nobody else waits for it."""
+
+T = TypeVar("T")
+Arguments = TypeVarTuple("Arguments")
 
 
 class SummaryFailed(Exception):
@@ -85,7 +94,8 @@ class Summarizer:
         draft: Summary | SummaryDraft | None = previous
         lines = [transcript_line(message) for message in messages]
         room = self.config.room(self.count(self._instruction("thread_summary")))
-        for piece in pieces(lines, room=room, most=self.config.max_calls, count=self.count):
+        cut = partial(pieces, room=room, most=self.config.max_calls, count=self.count)
+        for piece in await _aside(sum(map(len, lines)), cut, lines):
             written = await self._by_model(self.llm, draft, piece)
             # Facts of the pieces before stay listed, for each piece only brings its own.
             draft = bounded(written, draft, limit=self.config.tokens, count=self.count)
@@ -93,8 +103,21 @@ class Summarizer:
             raise SummaryFailed("there was nothing to summarise")
         return draft
 
-    def extract(self, previous: Summary | None, messages: Sequence[Message]) -> SummaryDraft:
-        """What is left of them without a model; never blank.
+    async def extract(self, previous: Summary | None, messages: Sequence[Message]) -> SummaryDraft:
+        """What is left of them without a model; never blank."""
+        texts = [speech(message) for message in messages]
+        return await _aside(sum(map(len, texts)), self._extract, previous, texts)
+
+    async def cover(self, messages: Sequence[Message]) -> str:
+        """One short text that stands for messages which are not shown."""
+        texts = [speech(message) for message in messages]
+        picked = partial(extract, max_tokens=self.config.cover_tokens, count=self.count)
+        text = await _aside(sum(map(len, texts)), picked, texts)
+        heading = f"[{len(messages)} messages that are not shown here"
+        return f"{heading}]" if is_blank(text) else f"{heading}, in extracts:]\n{text}"
+
+    def _extract(self, previous: Summary | None, texts: list[str]) -> SummaryDraft:
+        """Picked from the texts and the summary before them.
 
         Two parts of like size, a blank line between them: what is longer ago, and what came lately. The later one
         is joined to the earlier when it is full, so that folding single messages treats new ones as well as old.
@@ -104,21 +127,15 @@ class Summarizer:
         earlier, later = _halves(previous)
         if previous is not None and previous.source is not SummarySource.EXTRACTIVE:
             earlier = extract((), max_tokens=half, count=self.count, previous=earlier)
-        most = min(half, _TOKENS_PER_MESSAGE * len(messages))
-        new = extract((speech(message) for message in messages), max_tokens=most, count=self.count)
+        most = min(half, _TOKENS_PER_MESSAGE * len(texts))
+        new = extract(texts, max_tokens=most, count=self.count)
         if later and self.count(f"{later}\n{new}") > half:
             earlier = extract((later,), max_tokens=half, count=self.count, previous=earlier)
             later = ""
         text = "\n\n".join(part for part in (earlier, f"{later}\n{new}".strip()) if part)
         if is_blank(text):
-            text = f"{len(messages)} messages without words."
+            text = f"{len(texts)} messages without words."
         return self._bounded(SummaryDraft(text), previous)
-
-    def cover(self, messages: Sequence[Message]) -> str:
-        """One short text that stands for messages which are not shown."""
-        text = extract((speech(each) for each in messages), max_tokens=self.config.cover_tokens, count=self.count)
-        heading = f"[{len(messages)} messages that are not shown here"
-        return f"{heading}]" if is_blank(text) else f"{heading}, in extracts:]\n{text}"
 
     def _room_beside(self, previous: Summary) -> int:
         return self.config.tokens - self.count(rendered(previous.replace(text=""))) - 4
@@ -135,10 +152,10 @@ class Summarizer:
         try:
             answer = await ask(llm, conversation, schema=_SCHEMA, config=self.config)
         except _NoObject:
-            return await self._in_prose(llm, material)
+            return await self._in_prose(llm, material, words=piece if draft is None else f"{rendered(draft)}\n{piece}")
         return _read(answer.data, SummarySource.MODEL)
 
-    async def _in_prose(self, llm: LanguageModel, material: str) -> SummaryDraft:
+    async def _in_prose(self, llm: LanguageModel, material: str, *, words: str) -> SummaryDraft:
         """The summary from a model that cannot answer with an object: its text, no topics, no facts."""
         try:
             answer = await ask(llm, self._conversation("thread_summary_text", material), config=self.config)
@@ -147,9 +164,9 @@ class Summarizer:
         text = clean(answer.text).strip()
         if is_blank(text):
             raise SummaryFailed("the answer was empty")
-        if text[0] in "{[<`":
+        if text[0] in "{[<" or "```" in text:
             raise SummaryFailed("the answer was neither the object that was asked for nor prose")
-        if not _shares_words(text, material):
+        if not _shares_words(text, words):
             # An error message in place of an answer has nothing in common with what it should stand for.
             raise SummaryFailed("the answer has no word in common with the conversation")
         return SummaryDraft(text, source=SummarySource.MODEL)
@@ -166,13 +183,18 @@ class Summarizer:
             async with asyncio.timeout(self.config.timeout):
                 # A function that is not async may take its time: it must not hold up the event loop.
                 is_async = inspect.iscoroutinefunction(custom)
-                result = custom(former, own) if is_async else await _threads.run(custom, former, own)
+                result = custom(former, own) if is_async else await _hosts.run(custom, former, own)
                 answer: Any = await result if inspect.isawaitable(result) else result
         except TimeoutError as error:
             raise SummaryFailed(f"the summarizer gave nothing within {self.config.timeout:g} s") from error
         except Exception as error:  # a host's code: whatever it raises, the messages stay as they are
             raise SummaryFailed(f"the summarizer raised {type(error).__name__}") from error
         return _read({"summary": answer} if isinstance(answer, str) else answer, SummarySource.CUSTOM)
+
+
+async def _aside(chars: int, function: Callable[[*Arguments], T], *arguments: *Arguments) -> T:
+    """What the function returns; run in a thread if it has so many characters to read that others would wait."""
+    return await _reading.run(function, *arguments) if chars > _LONG_CHARS else function(*arguments)
 
 
 class _NoObject(Exception):
@@ -242,6 +264,6 @@ def _texts(value: Any) -> list[str]:
     return [each for each in value if isinstance(each, str)] if isinstance(value, list | tuple) else []
 
 
-def _shares_words(text: str, material: str) -> bool:
-    known = set(index_terms(material))
+def _shares_words(text: str, words: str) -> bool:
+    known = {term for term in index_terms(words) if not term.isdecimal()}
     return any(form in known for term in query_terms(text) for form in term.forms)

@@ -156,6 +156,7 @@ async def _find_facts(
     instruction = render("thread_facts")
     facts: list[str] = []
     topics: list[str] = []
+    # A page has few enough messages that no other work waits long for this.
     for piece in pieces(lines, room=config.room(count(instruction)), most=config.max_calls, count=count):
         conversation = [ChatMessage(ChatRole.SYSTEM, instruction), ChatMessage(ChatRole.USER, piece)]
         answer = await ask(llm, conversation, schema=_SCHEMA, config=config)

@@ -5,31 +5,24 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from os import PathLike
 from typing import Any, Self, Unpack
 
 from lamina.domain.filters import Expiry, Filter, MemoryFilter
 from lamina.domain.memory import UNSET, Layer, MemoryEntry, Trust, Unset
 from lamina.domain.recall import RecallResult, Results, SearchMode
 from lamina.domain.text import check_name
-from lamina.domain.validation import check_unit_interval, check_whole_number
+from lamina.domain.validation import check_whole_number
 from lamina.errors import InvalidInput, InvalidType
 from lamina.memory.access import AccessCounters
 from lamina.memory.decay import DecayReport, check_decay
+from lamina.memory.earlier import MigrationReport
 from lamina.memory.embedding import Progress, ReembedReport
 from lamina.memory.forgetting import Forgetter
-from lamina.memory.inputs import (
-    Filters,
-    MemoryInput,
-    has_condition,
-    read_age,
-    read_cutoff,
-    read_filter,
-    read_input,
-    read_mode,
-    read_query,
-)
+from lamina.memory.inputs import Filters, MemoryInput, has_condition, read_age, read_cutoff, read_filter, read_input
+from lamina.memory.migration import migrate
 from lamina.memory.reading import listing, pages
-from lamina.memory.recall import Recaller, RecallRequest
+from lamina.memory.recall import Recaller, recall_request
 from lamina.memory.runtime import Runtime
 from lamina.memory.statistics import EngineStats, engine_stats
 from lamina.memory.working import WorkingMemory
@@ -79,6 +72,8 @@ class MemoryEngine:
         for store in self._runtime.stores():
             await store.initialize()
         await self._runtime.space.load()
+        if self._runtime.earlier is not None:
+            await self._runtime.earlier.check()
         await self._forgetter.purge_now_and_then()
 
     async def close(self) -> None:
@@ -189,6 +184,19 @@ class MemoryEngine:
         """
         return await self._writer.restore(entries, replace=replace, fingerprint=fingerprint)
 
+    async def migrate_v1(self, path: str | PathLike[str] | None = None) -> MigrationReport:
+        """Copy the memories of version 1 from an SQLite file, by default that of `v1_path`; it is not changed.
+
+        They keep their ids, become this tenant's, and say `v1:` and their table as `source`. Those whose id
+        exists are skipped, so doing it twice changes nothing; rows that cannot be stored are reported. As with
+        `restore`, hooks do not run and nothing is embedded. Afterwards recalls no longer look into the file.
+
+        Raises:
+            InvalidInput: there is no such file, or it holds no memories of version 1.
+            AdapterError: the file cannot be read.
+        """
+        return await migrate(self._runtime, self._writer, path)
+
     async def get(self, id: str, *, owner: str | None = None, namespace: str | None = None) -> MemoryEntry | None:
         """The live memory of this id, with its embedding, or None."""
         found = await self._runtime.find(self._runtime.read_scope(owner, None, namespace), id)
@@ -227,16 +235,14 @@ class MemoryEngine:
             InvalidInput: the query is blank, or an argument is out of range.
             Unsupported: the backend lacks a search and the scope is too large to scan in its place.
         """
-        now = self._runtime.clock()
-        scope, filter = self._runtime.read(now, filters)
-        request = RecallRequest(
-            query=read_query(query),
-            scope=scope,
-            filter=filter,
-            mode=read_mode(mode, self._runtime.search_mode),
-            limit=check_whole_number("limit", limit, 1, MAX_LIMIT),
-            offset=check_whole_number("offset", offset, 0, MAX_LIMIT),
-            min_score=None if min_score is None else check_unit_interval("min_score", min_score),
+        request = recall_request(
+            self._runtime,
+            query,
+            filters,
+            mode=mode,
+            limit=limit,
+            offset=offset,
+            min_score=min_score,
             touch=touch,
             explain=explain,
         )

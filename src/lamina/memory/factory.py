@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
 from typing import Any, Final
 
 from lamina import registry
 from lamina.domain.memory import Layer
 from lamina.domain.scope import Scope
-from lamina.errors import ConfigError
+from lamina.errors import AdapterError, ConfigError, StoreDamaged
+from lamina.memory.earlier import EarlierMemories
 from lamina.memory.embedding import EmbeddingSpace
 from lamina.memory.engine import MemoryEngine
 from lamina.memory.hooks import HookRunner
@@ -16,6 +19,7 @@ from lamina.memory.inputs import EntryDefaults
 from lamina.memory.runtime import Runtime
 from lamina.memory.working import WorkingMemory
 from lamina.ports.clock import IdFactory, new_memory_id, utc_now
+from lamina.ports.earlier_store import EarlierStore
 from lamina.ports.embedder import Embedder
 from lamina.ports.events import Emit
 from lamina.ports.hooks import MemoryHooks
@@ -56,8 +60,10 @@ async def create_memory_engine(
     engine = _assemble(read, new_id, emit)
     try:
         await engine.initialize()
-    except BaseException:
+    except BaseException as error:
         await engine.close()
+        if isinstance(error, StoreDamaged):
+            await _tell_of_version_1(read, error)
         raise
     return engine
 
@@ -88,8 +94,33 @@ def _assemble(config: MemoryConfig, new_id: IdFactory, emit: Emit | None) -> Mem
         clock=clock,
         new_id=new_id,
         emit=emit,
+        earlier=_earlier(config, defaults),
+        open_earlier=_open_earlier,
     )
     return MemoryEngine(runtime, WorkingMemory(ttl=config.working_memory_ttl, clock=clock))
+
+
+async def _tell_of_version_1(config: MemoryConfig, refused: StoreDamaged) -> None:
+    """Raise with the way forward if the file that was refused is one that version 1 wrote."""
+    try:
+        tables = [] if config.path is None else await _open_earlier(config.path).tables()
+    except AdapterError:
+        return  # it is something else; what refused it says more
+    if tables:
+        remedy = "Give another path for the new store and this one as v1_path, then call migrate_v1()."
+        raise ConfigError("path", f"{config.path} holds memories of version 1", remedy) from refused
+
+
+def _earlier(config: MemoryConfig, defaults: EntryDefaults) -> EarlierMemories | None:
+    if config.v1_path is None:
+        return None
+    return EarlierMemories(_open_earlier(config.v1_path), registry.load_adapter("memory"), defaults)
+
+
+def _open_earlier(path: str | PathLike[str]) -> EarlierStore:
+    from lamina.databases.earlier_sqlite import EarlierSqlite
+
+    return EarlierSqlite(Path(path))
 
 
 def _adapter(config: MemoryConfig) -> MemoryAdapter:

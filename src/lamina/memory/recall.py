@@ -25,17 +25,20 @@ from lamina.domain.recall import (
     Source,
 )
 from lamina.domain.scope import Scope
+from lamina.domain.validation import check_unit_interval, check_whole_number
 from lamina.errors import EmbeddingDimensionError
 from lamina.memory.access import AccessCounters
 from lamina.memory.fallback import scan_by_text, scan_by_vector
 from lamina.memory.fusion import fuse, text_weight
+from lamina.memory.inputs import Filters, read_mode, read_query
 from lamina.memory.reading import count
 from lamina.memory.runtime import Runtime
 from lamina.memory.scoring import contributions, score_breakdown, total_score
 from lamina.ports.events import EventName
 from lamina.ports.memory_adapter import Capability, MemoryAdapter, SearchHit, SearchOptions
+from lamina.ports.memory_requests import MAX_LIMIT
 
-__all__ = ["RecallRequest", "Recaller"]
+__all__ = ["RecallRequest", "Recaller", "recall_request"]
 
 POOL_PER_RESULT: Final = 5
 MIN_POOL: Final = 50
@@ -54,6 +57,33 @@ class RecallRequest:
     min_score: float | None
     touch: bool
     explain: bool
+
+
+def recall_request(
+    runtime: Runtime,
+    query: object,
+    filters: Filters,
+    *,
+    mode: SearchMode | str | None,
+    limit: int,
+    offset: int,
+    min_score: float | None,
+    touch: bool,
+    explain: bool,
+) -> RecallRequest:
+    """The arguments of a recall, read and checked."""
+    scope, filter = runtime.read(runtime.clock(), filters)
+    return RecallRequest(
+        query=read_query(query),
+        scope=scope,
+        filter=filter,
+        mode=read_mode(mode, runtime.search_mode),
+        limit=check_whole_number("limit", limit, 1, MAX_LIMIT),
+        offset=check_whole_number("offset", offset, 0, MAX_LIMIT),
+        min_score=None if min_score is None else check_unit_interval("min_score", min_score),
+        touch=touch,
+        explain=explain,
+    )
 
 
 @dataclass(slots=True)
@@ -87,6 +117,8 @@ class _Search:
     """As an ordered set: a leg that is asked again for more says the same again."""
     candidates: dict[Leg, int] = field(default_factory=dict)
     ranked: list[RecallResult] = field(default_factory=list)
+    foreign: set[str] = field(default_factory=set)
+    """Ids of memories that are in no store of ours."""
 
     @property
     def wants_text(self) -> bool:
@@ -106,7 +138,8 @@ class Recaller:
 
         The candidates are ranked pool by pool: first each leg's best `max(5 * limit, 50)`, then, as long
         as the page asked for lies beyond, those that a pool of twice the size adds. So the pages of one
-        limit tile, and an earlier page never hangs on a later one.
+        limit tile, and an earlier page never hangs on a later one. Memories of version 1 come behind all of
+        ours, whatever their score.
         """
         search = await self._begin(request)
         pool = max(POOL_PER_RESULT * request.limit, MIN_POOL)
@@ -127,6 +160,7 @@ class Recaller:
             search.ranked += self._rank(fresh, request)
             is_all = max(search.candidates.values()) < pool
             if is_all or len(search.ranked) >= request.offset + request.limit:
+                await self._add_earlier(search)
                 results = await self._select(search)
                 ids = [result.entry.id for result in results]
                 self._runtime.tell(EventName.MEMORY_RECALLED, ids=ids, degraded=len(results.degraded))
@@ -239,14 +273,36 @@ class Recaller:
         score = total_score(breakdown, scoring, version=self._runtime.version)
         return RecallResult(entry, score, breakdown, source, explanation)
 
+    async def _add_earlier(self, search: _Search) -> None:
+        """Where ours do not fill the page: behind them the memories of version 1 that hold words of the query."""
+        request, earlier = search.request, self._runtime.earlier
+        missing = request.offset + request.limit - len(_above(search))
+        if earlier is None or missing <= 0:
+            return
+        store = await earlier.store(self._runtime.adapter, request.filter.now)
+        if store is None:
+            return
+        # All that hold a word are ranked, so that the pages tile here too.
+        hits = await store.search_by_text(request.query, _options(request, MAX_LIMIT, include_embeddings=False))
+        seen = {result.entry.id for result in search.ranked}
+        for result in self._rank(_gather([], hits), request):
+            id = result.entry.id
+            if len(search.foreign) == missing:
+                break
+            if id not in seen and await self._runtime.find(self._runtime.tenant_scope, id) is None:
+                search.ranked.append(result)
+                search.foreign.add(id)
+        if search.foreign:
+            search.degraded[Degraded(Leg.TEXT, Reason.NOT_NATIVE, "version 1")] = None
+
     async def _select(self, search: _Search) -> Results[RecallResult]:
         """Apply the minimum, the hook and the cut, in this order; count accesses, and keep book where asked to."""
-        request, least = search.request, search.request.min_score
-        above = [result for result in search.ranked if least is None or result.score >= least]
+        request = search.request
+        above = _above(search)
         hooked = await self._runtime.hooks.after_recall(above, request.query)
         page = hooked[request.offset : request.offset + request.limit]
         if request.touch:
-            found = {result.entry.id for result in above}  # not what the hook made up
+            found = {result.entry.id for result in above} - search.foreign  # not what the hook made up
             self._accesses.count([each for each in page if each.entry.id in found], request.filter.now)
         degraded = tuple(search.degraded)
         if not request.explain:
@@ -270,6 +326,11 @@ class Recaller:
             },
         )
         return Results(page, degraded=degraded, explanation=explanation)
+
+
+def _above(search: _Search) -> list[RecallResult]:
+    least = search.request.min_score
+    return [result for result in search.ranked if least is None or result.score >= least]
 
 
 def _options(request: RecallRequest, pool: int, *, include_embeddings: bool) -> SearchOptions:

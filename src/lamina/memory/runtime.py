@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from os import PathLike
 from typing import Any
 
 from lamina.domain.filters import MemoryFilter
@@ -12,10 +13,12 @@ from lamina.domain.memory import Layer, MemoryEntry
 from lamina.domain.recall import SearchMode
 from lamina.domain.scope import Scope
 from lamina.errors import InvalidInput, InvalidType
+from lamina.memory.earlier import EarlierMemories
 from lamina.memory.embedding import EmbeddingSpace
 from lamina.memory.hooks import HookRunner
 from lamina.memory.inputs import EntryDefaults, Filters, read_filter
 from lamina.ports.clock import Clock, IdFactory
+from lamina.ports.earlier_store import EarlierStore
 from lamina.ports.events import Emit, Event, EventName
 from lamina.ports.memory_adapter import MemoryAdapter
 from lamina.settings import ScoringConfig
@@ -44,6 +47,10 @@ class Runtime:
     clock: Clock
     new_id: IdFactory
     emit: Emit | None = None
+    earlier: EarlierMemories | None = None
+    """Memories of version 1 that a recall falls back on, if there are some."""
+    open_earlier: Callable[[str | PathLike[str]], EarlierStore] | None = None
+    """How a file of version 1 is opened; it is not changed."""
 
     def tell(self, name: EventName, **facts: Any) -> None:
         """Tell a host what has happened, if one listens: ids and counts, never content."""

@@ -73,8 +73,8 @@ class ChunkOptions:
 class Chunk:
     """A piece of a text: `text[start:end]`. What is before `body` stands in the chunk before as well.
 
-    `headers` are the titles that it stands under, outermost first; `above` are those of them that are not
-    in the chunk itself. `page` counts form feeds, from 1; None if the text has none. `table_header` is the
+    `headers` are the titles that its first words stand under, outermost first; `above` are those of them that
+    are not in the chunk itself. `page` counts form feeds, from 1; None if the text has none. `table_header` is the
     header of the table in whose middle the chunk begins.
     """
 
@@ -107,9 +107,8 @@ def chunk_text(text: str, options: ChunkOptions, count: Count) -> Iterator[Chunk
         elif pages and first < counted:
             page, counted = page - text.count("\f", first, counted), first
         lead = packed.lead
-        above = lead.path
         headers = lead.full_path if lead.kind in {Kind.SECTION, Kind.HEADING} else lead.path
-        header = lead.header
+        header = packed.first.header
         is_continued = header is not None and header[0] < packed.start
         yield Chunk(
             index,
@@ -117,7 +116,7 @@ def chunk_text(text: str, options: ChunkOptions, count: Count) -> Iterator[Chunk
             packed.body,
             packed.end,
             headers=headers,
-            above=above,
+            above=packed.first.path,
             page=page if pages else None,
             table_header=text[header[0] : min(header[1], header[0] + MAX_HEADER)] if header and is_continued else None,
         )
@@ -126,8 +125,9 @@ def chunk_text(text: str, options: ChunkOptions, count: Count) -> Iterator[Chunk
 
 def _packed(text: str, options: ChunkOptions, count: Count) -> Iterator[Packed]:
     if options.strategy is ChunkStrategy.FIXED:
-        for start, body, end in windows(text, options.size, options.overlap, count):
-            yield Packed(start, body, end, Unit(Kind.PIECE, start, end))
+        for start, body, end in windows(text, options.size, options.overlap, count=count):
+            whole = Unit(Kind.PIECE, start, end)
+            yield Packed(start, body, end, whole, whole)
         return
     splitter = Splitter(text, options.size, options.size - options.overlap, count)
     found = blocks(text, lines_of(text, 0, len(text)))

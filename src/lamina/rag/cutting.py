@@ -21,26 +21,26 @@ _SNAP: Final = 8
 """A cut that may choose its place goes back to a space within the last 1/8 of the piece."""
 
 
-def windows(text: str, size: int, overlap: int, count: Count) -> Iterator[tuple[int, int, int]]:
+def windows(text: str, size: int, overlap: int, *, count: Count) -> Iterator[tuple[int, int, int]]:
     """Start, end of what the window before has, and end of windows of `size` tokens that overlap by `overlap`.
 
     Each goes beyond the one before. Only a single character of more tokens than `size` makes a larger one.
     """
     end = 0
     while end < len(text):
-        start = tail_start(text, 0, end, overlap, count) if end else 0
-        after = head_end(text, start, len(text), size, count)
+        start = tail_start(text, 0, end, limit=overlap, count=count) if end else 0
+        after = head_end(text, start, len(text), limit=size, count=count)
         if after <= end:
             start = end
-            after = head_end(text, start, len(text), size, count)
+            after = head_end(text, start, len(text), limit=size, count=count)
         yield start, end, after
         end = after
 
 
-def pieces(text: str, start: int, end: int, size: int, count: Count) -> Iterator[tuple[int, int]]:
+def pieces(text: str, start: int, end: int, *, size: int, count: Count) -> Iterator[tuple[int, int]]:
     """The span in pieces of at most `size` tokens each, cut at spaces where there are some."""
     while start < end:
-        after = head_end(text, start, end, size, count)
+        after = head_end(text, start, end, limit=size, count=count)
         if after < end:
             snapped = _snapped(text, start, after)
             after = snapped if count(text[start:snapped]) <= size else after
@@ -48,7 +48,7 @@ def pieces(text: str, start: int, end: int, size: int, count: Count) -> Iterator
         start = after
 
 
-def head_end(text: str, start: int, end: int, limit: int, count: Count) -> int:
+def head_end(text: str, start: int, end: int, *, limit: int, count: Count) -> int:
     """Up to where from `start` on there are at most `limit` tokens, and not many less; always beyond `start`."""
     length = _longest(lambda n: count(text[start : start + n]), end - start, limit)
     most = start + max(length, 1)
@@ -60,7 +60,7 @@ def head_end(text: str, start: int, end: int, limit: int, count: Count) -> int:
     return cut if count(text[start:cut]) <= limit else most  # a shorter text may have more tokens
 
 
-def tail_start(text: str, start: int, end: int, limit: int, count: Count) -> int:
+def tail_start(text: str, start: int, end: int, *, limit: int, count: Count) -> int:
     """From where on before `end` there are at most `limit` tokens; `end` itself if there is no room for any."""
     if limit < 1:
         return end

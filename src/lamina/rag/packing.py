@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -19,18 +20,20 @@ _NEVER_SPLIT: Final = frozenset({Kind.CODE, Kind.RAW, Kind.ROW, Kind.PIECE, Kind
 _NO_OVERLAP: Final = frozenset({Kind.SECTION, Kind.HEADING})
 _IN_PARTS: Final = frozenset({Kind.PARAGRAPH, Kind.LIST})
 """Their last sentences or items make an overlap where the whole is too much."""
+_BLANK_LINES: Final = re.compile(r"(?:[ \t\f\v]*+(?:\r\n|\r|\n))*+")
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
     """A chunk: `start` to `end`, of which what is before `body` stands in the one before as well.
 
-    `lead` is the first unit that shows something.
+    `first` is the first unit that shows something, and `lead` the first that is no mere heading, if there is one.
     """
 
     start: int
     body: int
     end: int
+    first: Unit
     lead: Unit
 
 
@@ -92,8 +95,9 @@ class _Packer:
         self._shrink(pending)
         pieces, self.pieces = self.pieces, []
         self._before = pieces
-        lead = next((piece for piece in pieces if piece.kind is not Kind.BLANK), pieces[0])
-        return Packed(self._start, pieces[0].start, pieces[-1].end, lead)
+        first = next((piece for piece in pieces if piece.kind is not Kind.BLANK), pieces[0])
+        lead = next((piece for piece in pieces if piece.kind not in _NO_CONTENT), first)
+        return Packed(self._start, pieces[0].start, pieces[-1].end, first, lead)
 
     def _begin(self, unit: Unit) -> None:
         """Start with what is repeated, if there is room, and leave some for a table's header."""
@@ -126,7 +130,7 @@ class _Packer:
     def _part_start(self, piece: Unit, end: int, budget: int) -> int:
         """The same inside the last piece that counts, whose end is at `end`."""
         if piece.kind is Kind.PIECE:
-            return tail_start(self._splitter.text, piece.start, end, budget, self._splitter.count)
+            return tail_start(self._splitter.text, piece.start, end, limit=budget, count=self._splitter.count)
         start = end
         parts = self._splitter.finer(piece) if piece.kind in _IN_PARTS and budget > 0 else []
         for part in reversed(parts[1:]):
@@ -137,9 +141,11 @@ class _Packer:
         return start
 
     def _past_blank(self, start: int) -> int:
+        """Past blank lines, but not past an indentation."""
         end = self._before[-1].end
-        repeated = self._splitter.text[start:end]
-        return end - len(repeated.lstrip())
+        blank = _BLANK_LINES.match(self._splitter.text, start, end)
+        after = start if blank is None else blank.end()
+        return end if self._splitter.text[after:end].isspace() else after
 
     def _give_back_headings(self, pending: deque[Unit]) -> None:
         """A heading at the end belongs to what follows, unless it is all that there is."""

@@ -14,6 +14,7 @@ from lamina.domain.memory import DEFAULT_NAME, UNSET, Unset
 from lamina.domain.recall import Results, SearchMode
 from lamina.domain.text import check_name
 from lamina.domain.validation import check_unit_interval, check_whole_number
+from lamina.errors import DocumentNotFound
 from lamina.memory.embedding import Progress, ReembedReport
 from lamina.memory.inputs import read_filter, read_mode, read_query
 from lamina.memory.recall import RecallRequest
@@ -264,9 +265,15 @@ class RagPipeline:
         return next((head for head in found if owner is None or head.owner in {None, owner}), None)
 
     async def chunks(self, id: str, *, owner: str | None = None) -> list[RagChunk]:
-        """All chunks of the document in order, with the score 1; empty if there is no such document."""
+        """All chunks of the document in order, with the score 1.
+
+        Raises:
+            DocumentNotFound: the owner, or anybody, sees no such document.
+        """
         head = await self.get(id, owner=owner)
-        return [] if head is None else [row.shown(head, 1.0) async for row in self._index.rows(head)]
+        if head is None:
+            raise DocumentNotFound(id)
+        return [row.shown(head, 1.0) async for row in self._index.rows(head)]
 
     async def remove(self, id: str, *, owner: str | None = None) -> bool:
         """Delete the document with its chunks; False if there is none. With an owner: only that owner's own."""

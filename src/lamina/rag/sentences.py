@@ -59,6 +59,6 @@ def _ends(text: str, begin: int, stop: re.Match[str], after: int) -> bool:
         return True
     if word.isdecimal():
         return len(word) > _LONGEST_ORDINAL
-    is_initial = len(word) == 1 and word.isupper()
+    is_initial = len(word) == 1 and word.isalpha()
     is_acronym = "." in word and all(len(part) == 1 for part in word.split("."))
     return not (is_initial or is_acronym or word.lower() in _ABBREVIATIONS)

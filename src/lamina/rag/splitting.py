@@ -98,7 +98,7 @@ class Splitter:
 
     def by_force(self, unit: Unit) -> Iterator[Unit]:
         """By tokens."""
-        spans = pieces(self.text, unit.start, unit.end, self.piece, self.count)
+        spans = pieces(self.text, unit.start, unit.end, size=self.piece, count=self.count)
         return (Unit(Kind.PIECE, start, end) for start, end in spans)
 
 

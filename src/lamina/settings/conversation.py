@@ -8,14 +8,16 @@ from pydantic import Field, model_validator
 
 from lamina.errors import ConfigError
 from lamina.settings.strict_model import Number, StrictModel, WholeNumber
+from lamina.settings.tiers import ContextThresholds
 
 __all__ = ["CompactionConfig", "ConversationConfig", "SummaryConfig"]
 
 _PROMPT_MARGIN: Final = 400
 """Tokens for the schema and for what a provider puts around messages."""
 _LEAST_ROOM: Final = 400
-_LISTS_TOKENS: Final = 400
-"""Room for the topics and facts of an answer, and for the marks of JSON."""
+_LISTS_SHARE: Final = 0.5
+_MARKS_TOKENS: Final = 100
+"""Room for the topics and facts of an answer beside its text, and for the marks of JSON."""
 
 
 class CompactionConfig(StrictModel):
@@ -36,7 +38,7 @@ class SummaryConfig(StrictModel):
     the model, which is then asked again from time to time.
     """
 
-    tokens: Annotated[WholeNumber, Field(ge=100)] = 800
+    tokens: Annotated[WholeNumber, Field(ge=50)] = 800
     cover_tokens: Annotated[WholeNumber, Field(ge=50)] = 400
     window: Annotated[WholeNumber, Field(ge=1_000)] = 8_000
     max_calls: Annotated[WholeNumber, Field(ge=1, le=1_000)] = 16
@@ -46,7 +48,7 @@ class SummaryConfig(StrictModel):
     @property
     def answer_tokens(self) -> int:
         """The most that an answer of the model may have."""
-        return self.tokens + _LISTS_TOKENS
+        return int(self.tokens * (1 + _LISTS_SHARE)) + _MARKS_TOKENS
 
     def room(self, instruction: int) -> int:
         """How many tokens of messages go into one call beside an instruction of this size."""
@@ -68,7 +70,8 @@ class ConversationConfig(StrictModel):
     at a time. With a `compaction` block that rule holds instead. `context_messages` is how many of the
     last messages go into a context: a window larger than that shrinks to it, and so nothing is ever
     neither shown nor summarised. `store_facts` says whether the facts that a model finds while it
-    summarises become memories; None: only with compaction.
+    summarises become memories; None: only with compaction. `context_engineering` keeps the tokens of a
+    thread inside tiers, after its messages were counted.
     """
 
     window: Annotated[WholeNumber, Field(ge=1)] = 50
@@ -77,6 +80,7 @@ class ConversationConfig(StrictModel):
     compaction: CompactionConfig | None = None
     summary: SummaryConfig = SummaryConfig()
     store_facts: bool | None = None
+    context_engineering: ContextThresholds | None = None
 
     @property
     def compacts(self) -> bool:

@@ -153,7 +153,8 @@ class MemoryConfig(StrictModel):
     seconds (or timedeltas); None or `never` is no end. Under `strict_namespace` a recall that names no
     namespace stays in the default one; under `strict_owner` shared layers are bound to their owner too.
     `embed` and `embed_batch` are callables, sync or async, and take the place of `embedding`.
-    `version` 1 scores by similarity and relevance only.
+    `version` 1 scores by similarity and relevance only. `v1_path` is an SQLite file that version 1 wrote, which
+    recalls fall back on until `migrate_v1` has copied it.
 
     What follows is for a `Kernel`; an engine alone does nothing with it. `auto_recall` puts memories into every
     context, `auto_save` stores what users say about themselves. `compaction` and, where it is set,
@@ -167,6 +168,7 @@ class MemoryConfig(StrictModel):
     url: str | None = Field(default=None, min_length=1, repr=False)  # it may hold a password
     path: FilePath | None = None
     table: str = "lamina_memories"
+    v1_path: FilePath | None = None
     tenant: Name = DEFAULT_NAME
     default_owner: Name = DEFAULT_NAME
     default_namespace: Name = DEFAULT_NAME

@@ -31,7 +31,7 @@ class LaminaConfig(StrictModel):
     """A whole project. `embedding.provider` defaults to the model's provider, as soon as `embedding` is given.
 
     `data_dir` holds the database file `lamina.db`, unless `memory` says another place. `state_url` says where threads
-    and the heads of documents are kept: a PostgreSQL url, `sqlite://` and a path, or `:memory:`; by default with
+    and the heads of documents are kept: a PostgreSQL url, `sqlite:///` and a path, or `:memory:`; by default with
     the memories, if those are in SQLite or PostgreSQL. `ephemeral` keeps everything in this process's memory: by
     default that is so where neither a place is named nor the `environment` is `production`. `test` is another
     word for `development`. Where `memory` and `conversation` or `context` say the same thing (`compaction`,
@@ -77,7 +77,7 @@ class LaminaConfig(StrictModel):
         url = self.state_url
         scheme, _, rest = (url or "").partition("://")
         if url is not None and url != ":memory:" and (scheme.lower() not in STATE_SCHEMES or not rest):
-            remedy = "Give postgresql://…, sqlite:// and a path, or :memory:."
+            remedy = "Give postgresql://…, sqlite:/// and a path, or :memory:."
             raise ConfigError("state_url", "names no state store", remedy)
         return self
 

@@ -120,6 +120,39 @@ async def test_a_caller_that_is_cancelled_before_its_turn_writes_nothing(joined,
     assert await handle.read(count) == 0
 
 
+async def test_works_of_one_lane_are_done_in_order_and_hold_one_connection(joined, postgres):
+    handle = await joined(connections=4)
+    before = sessions_of(postgres)
+    done = []
+
+    def noting(number):
+        return lambda session: (session.execute("SELECT pg_sleep(0.001)"), done.append(number))
+
+    await asyncio.gather(*(handle.write(noting(number), "lane") for number in range(50)))
+    assert done == list(range(50))
+    assert sessions_of(postgres) == before
+
+
+async def test_a_lane_does_not_hold_up_another_and_goes_on_after_a_failure(joined, add, count):
+    handle = await joined(connections=2)
+    go_on = threading.Event()
+    first = asyncio.create_task(handle.write(lambda _: go_on.wait(10), "one"))
+    broken = asyncio.create_task(handle.write(lambda session: 1 / 0, "one"))
+    cancelled = asyncio.create_task(handle.write(add(1), "one"))
+    last = asyncio.create_task(handle.write(add(2), "one"))
+    await handle.write(add(3), "two")
+    assert not first.done()
+    cancelled.cancel()
+    go_on.set()
+    assert await first
+    with pytest.raises(ZeroDivisionError):
+        await broken
+    await last
+    assert await handle.read(count) == 2
+    with pytest.raises(asyncio.CancelledError):
+        await cancelled
+
+
 async def _until(holds):
     for _ in range(1000):
         if holds():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Final, Self, TypeVar
 
@@ -176,10 +176,11 @@ class Handle:
         component = self._tables()
         return await self._run(lambda connection: work(Session(connection, component.schema)))
 
-    async def write(self, work: Callable[[Session], T]) -> T:
+    async def write(self, work: Callable[[Session], T], lane: Hashable | None = None) -> T:
         """Run it in a transaction, and come back when that is on disk.
 
         Each statement sees what was committed before it began; what must not change meanwhile, the work locks.
+        Works of one lane, other than None, are done in the order in which they were asked for.
 
         Raises:
             StoreDamaged: a newer Lamina has migrated the tables meanwhile; nothing was written.
@@ -192,18 +193,18 @@ class Handle:
                 check_version(session, component)
                 return work(session)
 
-        return await self._run(transact)
+        return await self._run(transact, None if lane is None else (component.name, component.schema.name, lane))
 
     def _tables(self) -> Component:
         if self._component is None:
             raise AdapterError(BACKEND, f"this user of {self._database} has no tables", "Join with a component.")
         return self._component
 
-    async def _run(self, work: Callable[[Connection], T]) -> T:
+    async def _run(self, work: Callable[[Connection], T], lane: Hashable | None = None) -> T:
         if not self.is_open:
             raise self._closed()
         try:
-            job = self._connections.submit(work)
+            job = self._connections.submit(work, lane)
         except RuntimeError:  # the interpreter is ending
             raise self._closed() from None
         with translated(str(self._database)):

@@ -101,7 +101,7 @@ class PostgresStateStore(StateStore):
 
     async def create_thread(self, thread: Thread) -> Thread:
         checked = storable_thread(thread)
-        return await self._write(lambda session: threads.create(session, checked))
+        return await self._write(lambda session: threads.create(session, checked), thread.ref)
 
     async def get_thread(self, ref: ThreadRef) -> Thread | None:
         check_ref(ref)
@@ -138,17 +138,18 @@ class PostgresStateStore(StateStore):
         return await self._write(
             lambda session: threads.update(
                 session, ref, now=now, status=status, metadata=stored, expected_revision=expected_revision
-            )
+            ),
+            ref,
         )
 
     async def delete_thread(self, ref: ThreadRef) -> bool:
         check_ref(ref)
-        return await self._write(lambda session: threads.delete(session, ref))
+        return await self._write(lambda session: threads.delete(session, ref), ref)
 
     async def append(self, ref: ThreadRef, events: Sequence[ThreadEvent], *, now: datetime) -> list[ThreadEvent]:
         check_change(ref, now)
         checked = [storable_event(event) for event in events]
-        return await self._write(lambda session: messages.append(session, ref, checked, now))
+        return await self._write(lambda session: messages.append(session, ref, checked, now), ref)
 
     async def events(
         self,
@@ -178,12 +179,12 @@ class PostgresStateStore(StateStore):
     ) -> bool:
         check_ref(ref)
         new, old = storable_replacement(events, expected)
-        return await self._write(lambda session: messages.replace(session, ref, new, old))
+        return await self._write(lambda session: messages.replace(session, ref, new, old), ref)
 
     async def delete_events(self, ref: ThreadRef, ids: Sequence[str]) -> int:
         check_ref(ref)
         possible = possible_ids(ids)
-        return await self._write(lambda session: messages.delete(session, ref, possible))
+        return await self._write(lambda session: messages.delete(session, ref, possible), ref)
 
     async def live_size(self, ref: ThreadRef) -> tuple[int, int]:
         check_ref(ref)
@@ -208,7 +209,8 @@ class PostgresStateStore(StateStore):
                 expected=expected_folded_through,
                 expected_created_at=expected_created_at,
                 now=now,
-            )
+            ),
+            ref,
         )
 
     async def summaries(self, ref: ThreadRef, *, limit: int | None = None) -> list[Summary]:
@@ -219,7 +221,8 @@ class PostgresStateStore(StateStore):
     async def unfold(self, ref: ThreadRef, *, expected_folded_through: int, now: datetime) -> bool:
         check_change(ref, now)
         return await self._write(
-            lambda session: summaries.unfold(session, ref, expected=expected_folded_through, now=now)
+            lambda session: summaries.unfold(session, ref, expected=expected_folded_through, now=now),
+            ref,
         )
 
     async def save_document(self, document: Document, *, expected_generation: int | None) -> bool:
@@ -264,8 +267,8 @@ class PostgresStateStore(StateStore):
     async def _read(self, work: Callable[[Session], T]) -> T:
         return await self._opened().read(work)
 
-    async def _write(self, work: Callable[[Session], T]) -> T:
-        return await self._opened().write(work)
+    async def _write(self, work: Callable[[Session], T], ref: ThreadRef | None = None) -> T:
+        return await self._opened().write(work, ref)
 
     def _opened(self) -> Handle:
         handle = self._handle
