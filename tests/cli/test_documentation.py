@@ -39,7 +39,7 @@ def examples(command: Any) -> list[str]:
 
 
 def test_all_the_commands_are_there() -> None:
-    wanted = "remember recall list get forget decay stats import export reembed doctor demo version".split()
+    wanted = "remember recall list get forget decay stats import export reembed doctor demo version migrate-v1".split()
     assert {" ".join(path[1:]) for path in COMMANDS} == {*wanted, "config show", "config path", "eval locomo"}
 
 

@@ -1,4 +1,4 @@
-"""Commands that move memories: import, export."""
+"""Commands that move memories: import, export, migrate-v1."""
 
 from __future__ import annotations
 
@@ -38,6 +38,12 @@ def register(app: typer.Typer) -> None:
         "export",
         examples=["lamina export memories.ndjson", "lamina export -u mira | gzip > mira.ndjson.gz"],
     )(export)
+    command(
+        app,
+        "migrate-v1",
+        examples=["lamina migrate-v1 old/memory.db", "lamina migrate-v1 old/memory.db --no-embed --json"],
+        scoped=False,
+    )(migrate_v1)
 
 
 async def import_(
@@ -111,6 +117,33 @@ async def export(
         output.print_json({"exported": count, "file": file})
     else:
         typer.echo(f"{counted(count)} exported to {file}.")
+
+
+async def migrate_v1(
+    session: Session,
+    file: Annotated[str, typer.Argument(help="The SQLite file that version 1 wrote.", show_default=False)],
+    *,
+    no_embed: Annotated[bool, typer.Option("--no-embed", help="Leave them without vectors.")] = False,
+) -> None:
+    """Copy the memories of version 1 from its SQLite file, which is not changed.
+
+    They keep their ids. Those that are there already are skipped, so doing it twice changes nothing. Rows that
+    cannot be stored are told by their number.
+    """
+    from lamina.cli import output
+
+    async with session.engine(creates=True) as engine:
+        report = await engine.migrate_v1(file)
+        embedded = 0 if no_embed else await _embed(engine)
+    if session.as_json:
+        output.print_json(dataclasses.asdict(report) | {"embedded": embedded})
+        return
+    there = f"{report.skipped} were there already"
+    typer.echo(f"{counted(report.written)} migrated, {there}, {report.expired} had expired, {embedded} embedded.")
+    for row in report.bad:
+        output.note(f"row {row.number} of {row.table} was left out: {row.problem}")
+    if report.bad_count > len(report.bad):
+        output.note(f"and {report.bad_count - len(report.bad)} more rows.")
 
 
 async def _embed(engine: MemoryEngine) -> int:

@@ -43,7 +43,7 @@ _MOST_LISTED: Final = 1_000
 _MOST_ALIKE: Final = 50
 """With how many files of the same last name one is compared."""
 
-_FOLDER_SHARE: Final = 0.3
+_FOLDER_SHARE: Final = 0.15
 """What naming a folder, a package or another path without an extension counts for, beside naming a file."""
 
 _SHARE: Final = {"Files": 0.35, "Links": 0.08, "Names and dates": 0.15, "Terms": 0.08}
@@ -52,13 +52,15 @@ _SENTENCES_SHARE: Final = 0.85
 _PREVIOUS_SHARE: Final = 0.6
 """Of the sentences' room: what the sentences of the former summary get before new ones may displace them."""
 
+_CUE_WORDS: Final = r"""
+    decid\w+ decision\w* agree[ds]? chose chosen choose prefer\w* must(?:n't)? never always require[ds]? deadline due
+    because conclu\w+ confirm\w* approv\w+ reject\w* fail(?:ed|s|ure) broken? fix(?:ed|es) bug error warning important
+    allerg\w+ todo root\scause instead\sof next\sstep
+    entschied\w* beschlossen entscheidung muss müssen niemals immer vereinbart weil
+    décid\w+ décision doit jamais toujours parce decidi\w+ decisión debe nunca siempre porque
+""".split()
 _CUE: Final = re.compile(
-    r"\b(?:decid\w+|decision\w*|agree[ds]?|agreed|chose|chosen|choose|prefer\w*|must(?:n't)?|never|always|require[ds]?|"
-    r"deadline|due|root cause|because|instead of|conclu\w+|confirm\w*|approv\w+|reject\w*|fail(?:ed|s|ure)|"
-    r"broke[n]?|fix(?:ed|es)|bug|error|warning|important|allerg\w+|"
-    r"todo|next step|entschied\w*|beschlossen|entscheidung|muss|müssen|niemals|immer|vereinbart|weil|"
-    r"décid\w+|décision|doit|jamais|toujours|parce|decid\w+|decisión|debe|nunca|siempre|porque)\b"
-    r"|决定|決定|必须|必須|同意|因为|因為|选择|選択|截止|错误|エラー|失敗|失败|なければ|ため|결정|반드시|때문",
+    rf"\b(?:{'|'.join(_CUE_WORDS)})\b|决定|決定|必须|必須|同意|因为|因為|选择|選択|截止|错误|エラー|失敗|失败|なければ|결정|반드시|때문",
     re.IGNORECASE,
 )
 _CODE: Final = re.compile(r"\d+\s?(?:→|:|\t)|[+@|#/<{}]|.*[;{]$")
@@ -256,8 +258,8 @@ def _counted(text: str, often: int) -> str:
 
 
 def _words(text: str) -> Iterator[str]:
-    """Words with the space after them; single characters where there are no spaces."""
-    yield from re.findall(r"[\x21-\x7e]+\s*|.", text)
+    """Words with the space after them, very long ones in pieces; single characters where there are no spaces."""
+    yield from re.findall(r"[\x21-\x7e]{1,20}\s*|.", text)
 
 
 def _letters(text: str) -> float:

@@ -13,6 +13,7 @@ from lamina.domain.memory import Unset
 from lamina.domain.message import ContentPart, Message
 from lamina.domain.message_formats import from_openai
 from lamina.domain.message_size import message_tokens
+from lamina.domain.storable import storable_event
 from lamina.domain.text import check_name
 from lamina.domain.thread import ThreadEvent
 from lamina.domain.validation import check_instant
@@ -56,8 +57,7 @@ def read_event(given: MemoryEventInput, counter: TokenCounter, new_id: Callable[
     message = event.message
     timestamp = now if message.timestamp is None else check_instant("message.timestamp", message.timestamp)
     id = check_name("message.id", message.id) if message.id else new_id()
-    message = message.replace(id=id, timestamp=timestamp, index=0)
-    return ThreadEvent(message, dict(event.state), message_tokens(message, counter.count), counter.name)
+    return _measured(ThreadEvent(message.replace(id=id, timestamp=timestamp, index=0), dict(event.state)), counter)
 
 
 def new_message_id() -> str:
@@ -98,8 +98,13 @@ def changed_event(
         kept = dict(state)
         if reserved := sorted({COMPACTION_KEY, SUMMARY_KEY} & kept.keys()):
             raise InvalidInput(f"state.{reserved[0]}", "cannot be changed", "Use another key.")
-    tokens = message_tokens(message, counter.count)
-    return event.replace(message=message, state={**kept, **record}, tokens=tokens, counter=counter.name)
+    return _measured(event.replace(message=message, state={**kept, **record}), counter)
+
+
+def _measured(event: ThreadEvent, counter: TokenCounter) -> ThreadEvent:
+    """The event as it can be stored, with its size: what cannot be is refused before anything is written."""
+    event = storable_event(event)
+    return event.replace(tokens=message_tokens(event.message, counter.count), counter=counter.name)
 
 
 def _event(given: object) -> ThreadEvent:

@@ -227,7 +227,8 @@ class BaseMemory(SessionReader):
 
     async def tier(self, session_id: str | None = None) -> Tier:
         """In which tier the session is now."""
-        size = await self._tiers.size(self._sessions.ref(named_session(session_id)))
+        head = await self._sessions.head(named_session(session_id))
+        size = None if head is None else await self._tiers.size(head.ref)
         return Tier.NORMAL if size is None else tier_of(size.tokens, self.thresholds)
 
     async def manage_context(self, session_id: str | None = None) -> ContextReport:

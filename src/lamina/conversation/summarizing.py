@@ -194,7 +194,7 @@ def _is_said_by_model(message: Message) -> bool:
 
 def _is_decision(sentence: str) -> bool:
     letters = sum(character.isalpha() or character == " " for character in sentence)
-    return len(sentence) >= 20 and letters > 0.8 * len(sentence) and is_decision(sentence)  # noqa: PLR2004 - speech, not code
+    return len(sentence) >= 20 and letters > 0.7 * len(sentence) and is_decision(sentence)  # noqa: PLR2004 - speech, not code
 
 
 def _clause(text: str) -> str | None:

@@ -61,7 +61,7 @@ class TierFigures:
 def load_transcripts(path: Path) -> Iterator[Transcript]:
     """The transcripts of a `.jsonl` or `.jsonl.gz` file: lines of `{id, meta: {top_paths}, messages}`.
 
-    Messages have a role and a content, and may have tool calls, as OpenAI's do. A tool's message without the
+    Objects without messages are passed over. Messages are as OpenAI has them. A tool's message without the
     id of a call, as logs have it, is the result of a call that is put before it.
 
     Raises:
@@ -71,7 +71,7 @@ def load_transcripts(path: Path) -> Iterator[Transcript]:
         for number, line in enumerate(lines, start=1):
             try:
                 row = json.loads(line)
-                if "messages" in row:
+                if row.get("messages") is not None:
                     yield Transcript(
                         row["id"], _messages(row["messages"]), list(row.get("meta", {}).get("top_paths", ()))
                     )

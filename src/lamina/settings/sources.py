@@ -33,7 +33,7 @@ _SHORT_NAMES: Final = {
     "LAMINA_EMBEDDER": ("memory", "embedding"),
     "LAMINA_DEBUG": ("memory", "debug"),
 }
-_PATHS: Final = (("data_dir",), ("memory", "path"))
+_PATHS: Final = (("data_dir",), ("memory", "path"), ("memory", "v1_path"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import pytest
 
 import lamina
 from lamina.databases.postgres import PostgresDatabase
-from lamina.databases.postgres.database import CONNECTIONS, CONNECT_TIMEOUT, STATEMENT_TIMEOUT, database_of
+from lamina.databases.postgres.database import CONNECT_TIMEOUT, CONNECTIONS, STATEMENT_TIMEOUT, database_of
 from lamina.errors import AdapterError, ConfigError, MissingExtra
 
 SOURCES = str(Path(lamina.__file__).parents[1])

@@ -93,7 +93,7 @@ async def test_a_session_that_the_server_ends_is_unavailable_and_the_next_call_w
         postgres.run("SELECT pg_terminate_backend(%s)", pid)
         return count(session)
 
-    with pytest.raises(AdapterUnavailable, match="for now|cannot be reached"):
+    with pytest.raises(AdapterUnavailable, match=r"for now|cannot be reached"):
         await handle.write(ended)
     assert await handle.read(count) == 0
 

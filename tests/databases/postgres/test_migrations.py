@@ -17,7 +17,7 @@ STEPS = [
 
 
 def versions(postgres, schema):
-    return dict(postgres.run(f'SELECT component, version FROM "{schema}".schema_version'))
+    return dict(postgres.run(f'SELECT component, version FROM "{schema}".schema_version'))  # noqa: S608 - the test's own
 
 
 async def test_steps_are_taken_once_and_those_that_are_new_later(joined, postgres, postgres_schema, add, count):
@@ -58,7 +58,7 @@ async def test_old_code_that_is_running_does_not_write_into_newer_tables(joined,
 
 
 async def test_a_version_that_was_lost_is_damage(handle, postgres, postgres_schema, add):
-    postgres.run(f'DELETE FROM "{postgres_schema}".schema_version')
+    postgres.run(f'DELETE FROM "{postgres_schema}".schema_version')  # noqa: S608 - the test's own
     with pytest.raises(StoreDamaged, match="no longer says which version"):
         await handle.write(add(1))
 
@@ -83,7 +83,7 @@ async def test_waiting_for_another_that_makes_the_tables_has_an_end(joined, post
     slow = Component("notes", component.schema, ["SELECT pg_sleep(1.5)", *STEPS])
     first = asyncio.create_task(joined(component=slow, statement_timeout=0.2))  # a step itself may take longer
     with psycopg.connect(postgres_url, autocommit=True) as watching:
-        while not watching.execute("SELECT FROM pg_locks WHERE locktype = 'advisory'").rowcount:
+        while not watching.execute("SELECT FROM pg_locks WHERE locktype = 'advisory'").rowcount:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
     with pytest.raises(AdapterUnavailable, match="for now"):
         await joined(component=component, statement_timeout=0.1)
@@ -95,7 +95,7 @@ async def test_a_table_of_somebody_else_is_not_taken_over(joined, postgres, post
     postgres.run(f'CREATE TABLE "{postgres_schema}".notes (mine text)')
     with pytest.raises(ConfigError, match=r"schema: .* has a table of notes that Lamina did not make. Choose another"):
         await joined()
-    assert postgres.run(f'SELECT count(*) FROM "{postgres_schema}".notes') == [(0,)]
+    assert postgres.run(f'SELECT count(*) FROM "{postgres_schema}".notes') == [(0,)]  # noqa: S608 - the test's own
 
 
 async def test_a_schema_that_was_made_beforehand_needs_no_right_to_make_schemas(

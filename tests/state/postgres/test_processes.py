@@ -73,5 +73,3 @@ async def test_what_was_acknowledged_survives_kill_9_and_nothing_is_half_written
         pairs = len(own) // 2
         assert own == [f"{name}-{count}-{part}" for count in range(pairs) for part in ("q", "a")]
         assert len(added) <= pairs <= len(tried)
-
-
