@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -154,6 +156,21 @@ def compacted(record):
     return fill
 
 
+async def version_one(place):
+    with closing(sqlite3.connect(place.folder / "old.db")) as old:
+        old.execute("CREATE TABLE agent_memories (id, content, user_id)")
+        old.execute("INSERT INTO agent_memories VALUES ('m1', 'the lamp is green', 'mira')")
+        old.commit()
+    async with place.running():
+        pass
+
+
+async def version_one_copied(place):
+    await version_one(place)
+    async with place.running() as kernel:
+        await kernel.memory_engine.migrate_v1(place.folder / "old.db")
+
+
 CALL = Message.assistant("", tool_calls=[ToolCall("call-1", "look")])
 FAILING = [ProviderError("The model", "is out of order") for _ in range(50)]
 NOTE = memories("the harbour lamp is green")
@@ -183,6 +200,7 @@ SICK = {
     "namespace-hidden": [State(memories("a note", namespace="work"), {"memory": {"strict_namespace": True}})],
     "memories-faded": [State(memories(*FADING, advance=timedelta(days=2), after=decaying(0.05)))],
     "never-decayed": [State(memories(*MANY, advance=timedelta(days=31)))],
+    "version-one-waiting": [State(version_one, {"memory": {"v1_path": "old.db"}})],
     "memories-long": [State(memories("all of our talk " * 200))],
     "documents-cut-badly": [State(documents(chunk_strategy="fixed")), State(documents(chunk_size=2_000))],
     "documents-outdated": [State(ingested(timedelta(hours=1)))],
@@ -191,7 +209,10 @@ SICK = {
     "summaries-by-rules": [State(thread(*talk(20), **HOUSE), HOUSE)],
     "tool-call-unanswered": [State(thread(Message.user("look"), CALL, Message.user("and?")))],
     "threads-short": [State(threads(20, 1))],
-    "session-over-threshold": [State(session("lamp " * 200_000))],
+    "session-over-threshold": [
+        State(session("lamp " * 200_000)),
+        State(thread(*talk(9)), {"conversation": {"context_engineering": {"pre_rot_threshold": 50}}}),
+    ],
     "session-over-hard-limit": [State(session("\u706f" * 1_100_000))],
     "original-unreadable": [State(compacted({})), State(compacted({"original_content": 7}))],
 }
@@ -223,6 +244,7 @@ WELL = {
         State(memories(*MANY, advance=timedelta(days=31), after=decaying(0.95))),
     ],
     "memories-long": [State(NOTE)],
+    "version-one-waiting": [State(NOTE), State(version_one_copied, {"memory": {"v1_path": "old.db"}})],
     "documents-cut-badly": [State(documents())],
     "documents-outdated": [State(ingested(-timedelta(hours=1))), State(documents())],
     "context-over-budget": [State(thread(*talk(3)))],
@@ -260,6 +282,7 @@ def cases(states):
 async def enter(running, clock, path, tmp_path, found, monkeypatch):
     """Come to a state, and tell what a check finds in it."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.chdir(tmp_path)
 
     async def come_to(id, state):
         if state.fill is not None:

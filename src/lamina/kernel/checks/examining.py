@@ -59,7 +59,7 @@ async def examine_open(config: LaminaConfig, parts: Parts, router: ModelRouter, 
         AdapterError: a store failed.
     """
     subject = _subject(config, router, now=clock(), file=_file(config))
-    return _ask(replace(subject, stock=await survey(parts, clock=clock)))
+    return _ask(replace(subject, stock=await survey(parts, config=config, clock=clock)))
 
 
 def _subject(config: LaminaConfig, router: ModelRouter, **facts: Any) -> Subject:
@@ -110,7 +110,8 @@ async def _opened(subject: Subject, router: ModelRouter, clock: Clock) -> Subjec
         clock=clock, emit=_ignore, router=router, engines=ContextEngineManager(tenant=subject.config.memory.tenant)
     )
     async with AsyncExitStack() as closing:
-        stock = await survey(await open_parts(subject.config, options, closing), clock=clock)
+        parts = await open_parts(subject.config, options, closing)
+        stock = await survey(parts, config=subject.config, clock=clock)
     return replace(subject, stock=stock)
 
 

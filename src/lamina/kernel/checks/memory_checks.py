@@ -100,6 +100,13 @@ def _memories_long(subject: Subject) -> Verdict:
     return fine("memories are short")
 
 
+def _version_one_waiting(subject: Subject) -> Verdict:
+    if subject.kept.is_earlier_waiting:
+        problem = "memories of version 1 are read where they are: by words alone, and not to be edited"
+        return warn(problem, f"Run `lamina migrate-v1 {subject.config.memory.v1_path}`.")
+    return fine("no file of version 1 waits to be copied over")
+
+
 def _memories(number: int) -> str:
     return "1 memory" if number == 1 else f"{number} memories"
 
@@ -114,4 +121,5 @@ MEMORY_CHECKS: Final = (
     Check("memories-faded", _memories_faded),
     Check("never-decayed", _never_decayed),
     Check("memories-long", _memories_long),
+    Check("version-one-waiting", _version_one_waiting),
 )

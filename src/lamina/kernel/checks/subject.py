@@ -69,6 +69,8 @@ class Stock:
     stats: EngineStats
     threads: list[ThreadFacts]
     chunks: ChunkFacts
+    is_earlier_waiting: bool
+    """Whether the settings name a file of version 1 that was not copied over."""
     damages: list[str]
     """What the stores themselves find wrong."""
 

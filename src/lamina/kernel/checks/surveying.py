@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from lamina import registry
 from lamina.conversation.compaction import compaction_of
 from lamina.conversation.setbacks import Setbacks
 from lamina.domain.filters import Expiry, MemoryFilter
@@ -16,9 +17,11 @@ from lamina.domain.thread import Thread, ThreadEvent, ThreadKind, ThreadStatus
 from lamina.errors import InvalidInput, InvalidType
 from lamina.kernel.checks.subject import ChunkFacts, MemoryFacts, Stock, ThreadFacts
 from lamina.kernel.parts import Parts
+from lamina.memory.earlier import mark_of
 from lamina.memory.embedding import EmbeddingSpace
 from lamina.memory.reading import count, pages
 from lamina.ports.clock import Clock
+from lamina.settings import LaminaConfig
 
 __all__ = ["LONG_CHARS", "OLD_AGE", "THREADS", "survey"]
 
@@ -30,10 +33,11 @@ _FLOOR: Final = 0.1
 """Where decay stops by default."""
 
 
-async def survey(parts: Parts, *, clock: Clock) -> Stock:
+async def survey(parts: Parts, *, config: LaminaConfig, clock: Clock) -> Stock:
     """What is in the stores, expired memories and archived threads left out."""
     return Stock(
         memories=await _memories(parts, clock()),
+        is_earlier_waiting=await _is_earlier_waiting(parts, config),
         stats=await parts.memory.stats(),
         threads=[
             *await _threads(parts, ThreadKind.THREAD),
@@ -65,6 +69,13 @@ def _count(facts: MemoryFacts, entry: MemoryEntry, now: datetime) -> None:
     facts.decayed += decayed
     facts.faded += decayed and entry.relevance <= _FLOOR
     facts.old += now - entry.updated_at > OLD_AGE
+
+
+async def _is_earlier_waiting(parts: Parts, config: LaminaConfig) -> bool:
+    if config.memory.v1_path is None:
+        return False
+    mark = mark_of(registry.open_earlier(config.memory.v1_path))
+    return await parts.memory.adapter.load_meta(Scope(parts.memory.tenant), mark) is None
 
 
 async def _threads(parts: Parts, kind: ThreadKind) -> list[ThreadFacts]:

@@ -63,8 +63,8 @@ def _threads_short(subject: Subject) -> Verdict:
 
 
 def _session_over_threshold(subject: Subject) -> Verdict:
-    limits = ContextThresholds()
-    over = [each for each in _sessions(subject) if each.tokens >= limits.summarize_from]
+    limits = _limits(subject)
+    over = [each for each in _tiered(subject) if each.tokens >= limits.summarize_from]
     if over:
         problem = f"{_named(over)} are at or above {limits.summarize_from:,.0f} tokens, where a summary is due"
         return warn(problem, "Call `manage_context(session_id)` and read its report, or leave management on.")
@@ -72,8 +72,8 @@ def _session_over_threshold(subject: Subject) -> Verdict:
 
 
 def _session_over_hard_limit(subject: Subject) -> Verdict:
-    limit = ContextThresholds().hard_limit
-    over = [each for each in _sessions(subject) if each.tokens > limit]
+    limit = _limits(subject).hard_limit
+    over = [each for each in _tiered(subject) if each.tokens > limit]
     if over:
         problem = f"{_named(over)} are above the hard limit of {limit:,} tokens: get_context refuses"
         return fault(problem, "Call `manage_context(session_id)`, or `get_context(session_id, max_tokens=...)`.")
@@ -93,8 +93,14 @@ def _threads(subject: Subject) -> list[ThreadFacts]:
     return [each for each in subject.kept.threads if each.kind is ThreadKind.THREAD]
 
 
-def _sessions(subject: Subject) -> list[ThreadFacts]:
-    return [each for each in subject.kept.threads if each.kind is ThreadKind.SESSION]
+def _tiered(subject: Subject) -> list[ThreadFacts]:
+    """What is kept under the token tiers: sessions, and threads as well if the settings say so."""
+    every = subject.config.conversation.context_engineering is not None
+    return [each for each in subject.kept.threads if every or each.kind is ThreadKind.SESSION]
+
+
+def _limits(subject: Subject) -> ContextThresholds:
+    return subject.config.conversation.context_engineering or ContextThresholds()
 
 
 def _named(threads: Sequence[ThreadFacts]) -> str:
