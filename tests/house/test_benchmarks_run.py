@@ -30,3 +30,10 @@ def test_the_benchmark_of_storing_and_recalling_finds_the_exact_nearest(root):
     out = output_of(root, "benchmarks/store_and_recall.py", "400", "4")
     assert "recall by owner, hybrid" in out
     assert out.splitlines()[-1] == "recall@10 by vector, against exact: 1.000"
+
+
+def test_the_benchmark_of_chunking_finds_every_offset_exact_and_no_fence_or_row_split(root):
+    out = output_of(root, "benchmarks/chunking.py", "docs", "20000")
+    rows = [line.split() for line in out.splitlines()[2:]]
+    assert len(rows) == 9 * 4
+    assert [row[-6:-2] for row in rows if "fixed" not in row] == [["0", "0", "0", "0"]] * 27
