@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from lamina.errors import ConfigError, ProviderError
 from lamina.kernel import Kernel, ModelRouter
 from lamina.kernel.checks import CHECKS, Status, examine
@@ -32,6 +34,21 @@ async def test_stores_that_cannot_be_opened_are_told_and_what_is_in_them_is_not_
     findings = {each.id: each for each in await examine(lambda: define_config(memory={"path": path}), clock=clock)}
     assert findings["database-unusable"].status is Status.ERROR
     assert "vectors-missing" not in findings
+
+
+@pytest.mark.parametrize(
+    ("settings", "remedy"),
+    [
+        ({"state_url": "postgresql://127.0.0.1:1/nobody"}, "reached"),
+        ({"memory": {"provider": "nobody"}}, "settings"),
+    ],
+)
+async def test_the_remedy_is_for_what_is_wrong_with_the_place(path, clock, settings, remedy):
+    path.touch(mode=0o600)
+    config = define_config({"memory": {"path": path}, **settings})
+    findings = {each.id: each for each in await examine(lambda: config, clock=clock)}
+    finding = findings["database-unusable"]
+    assert (finding.status, remedy in finding.remedy) == (Status.ERROR, True)
 
 
 async def test_an_embedder_that_cannot_be_made_leaves_the_stores_to_be_looked_at(running, path, clock):

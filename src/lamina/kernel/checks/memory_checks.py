@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from lamina.errors import AdapterUnavailable, StoreDamaged
 from lamina.kernel.checks.finding import Check, Verdict, fault, fine, warn
 from lamina.kernel.checks.subject import Subject
 from lamina.kernel.checks.surveying import LONG_CHARS, OLD_AGE
@@ -17,8 +18,13 @@ _NAMED: Final = 3
 
 
 def _database_unusable(subject: Subject) -> Verdict:
-    if subject.store_problem is not None:
-        return fault(str(subject.store_problem), "Put a backup in its place, or correct where it is said to be.")
+    problem = subject.store_problem
+    if isinstance(problem, AdapterUnavailable):
+        return fault(str(problem), "See that it runs and can be reached, and try again.")
+    if isinstance(problem, StoreDamaged):
+        return fault(str(problem), "Put a backup in its place.")
+    if problem is not None:
+        return fault(str(problem), "Correct what the settings say of the place, or of what is kept there.")
     if subject.stock is None:
         return fine("there is no database yet; the first memory makes it")
     if subject.stock.damages:
@@ -64,7 +70,8 @@ def _owner_without_memories(subject: Subject) -> Verdict:
     if not owners or owners[default]:
         return fine("the default owner has memories, or nobody has")
     named = ", ".join(repr(owner) for owner, _ in owners.most_common(_NAMED))
-    problem = f"the default owner {default!r} has no memories; {len(owners)} others have ({named})"
+    others = "another one has" if len(owners) == 1 else f"{len(owners)} others have"
+    problem = f"the default owner {default!r} has no memories; {others} ({named})"
     return warn(problem, "Name the owner in every call, or set memory.default_owner.")
 
 
