@@ -21,6 +21,7 @@ from lamina.ports.clock import Clock
 from lamina.ports.embedder import matches_from
 from lamina.ports.events import Emit
 from lamina.ports.language_model import LanguageModel
+from lamina.ports.memory_adapter import MemoryAdapter
 from lamina.ports.state_store import StateStore
 from lamina.ports.token_counter import TokenCounter
 from lamina.rag.pipeline import RagPipeline
@@ -51,6 +52,7 @@ class Parts:
 
     memory: MemoryEngine
     state: StateStore
+    chunks: MemoryAdapter
     conversation: ConversationManager
     rag: RagPipeline
     context: ContextEngine
@@ -101,6 +103,7 @@ async def open_parts(config: LaminaConfig, options: KernelOptions, closing: Asyn
     return Parts(
         memory=memory,
         state=stores.state,
+        chunks=stores.chunks,
         conversation=conversation,
         rag=rag,
         context=context,
