@@ -109,7 +109,7 @@ async def context(
     asked = _goal(question)
     session = session.saying(model=model, budget=budget)
     async with session.kernel() as kernel:
-        computed = await _computed(kernel, session, asked, thread, form)
+        computed = await _computed(kernel, session, asked, thread=thread, form=form)
     _print_computed(session, computed, form)
 
 
@@ -159,7 +159,7 @@ async def _spoken(kernel: Kernel, fields: dict[str, Any]) -> IntentResult:
 
 
 async def _computed(
-    kernel: Kernel, session: Session, goal: str, thread: str | None, form: Form | None
+    kernel: Kernel, session: Session, goal: str, *, thread: str | None, form: Form | None
 ) -> ComputedContext:
     """What the built-in assistant would get; nothing is touched."""
     from lamina.cli.output import note

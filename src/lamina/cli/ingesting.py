@@ -74,13 +74,8 @@ async def ingest(
     named = paths or [STDIN]
     folders = _checked(named, source, in_folder=bool(pattern or exclude or prune), keep=keep)
     content = read_text(None if paths is None else STDIN, what="paths") if STDIN in named else ""
-    options: dict[str, Any] = {
-        "owner": session.reader,
-        "chunk_strategy": strategy,
-        "chunk_size": chunk_size,
-        "chunk_overlap": chunk_overlap,
-        **_metadata(meta or ()),
-    }
+    options: dict[str, Any] = {"owner": session.reader, **_metadata(meta or ())}
+    options |= {"chunk_strategy": strategy, "chunk_size": chunk_size, "chunk_overlap": chunk_overlap}
     of_folder: dict[str, Any] = {"pattern": pattern or None, "exclude": exclude or (), "prune": prune, "prefix": source}
     from lamina.cli.output import progress_bar
     from lamina.rag.reports import IngestReport
