@@ -9,7 +9,7 @@ from lamina.settings.rag import RagConfig
 def test_the_defaults_are_the_documented_ones():
     config = RagConfig()
     assert (config.chunk_strategy, config.chunk_size, config.chunk_overlap) == ("recursive", 512, 50)
-    assert (config.top_k, config.min_score, config.search_mode) == (5, 0.2, "hybrid")
+    assert (config.top_k, config.min_score, config.search_mode) == (5, None, "hybrid")
 
 
 def test_camel_case_is_taken():

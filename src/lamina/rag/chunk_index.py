@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import count
 from typing import Final
 
 from lamina.domain.document import Document
@@ -31,7 +32,7 @@ from lamina.settings import ScoringConfig
 __all__ = ["ChunkIndex"]
 
 BATCH: Final = 256
-"""Rows that are deleted or looked up at a time."""
+"""Rows that are deleted at a time."""
 
 
 class ChunkIndex:
@@ -118,21 +119,19 @@ class ChunkIndex:
         ends = {0, head.chunks - 1}
         return head.chunks > 0 and all([await self.row(head, index) is not None for index in ends])
 
-    async def discard(self, editions: Iterable[str], at_least: int = 0) -> int:
+    async def discard(self, editions: Iterable[str]) -> int:
         """Delete the rows of the editions, and return how many there were.
 
-        Rows are written in order, so that the first gap of a whole batch after the `at_least` first is the end.
+        Rows are written in order, so that a gap of a whole batch is the end.
         """
         deleted = 0
         for edition in dict.fromkeys(editions):
-            start = 0
-            while True:
+            for start in count(step=BATCH):
                 ids = [chunk_id(edition, index) for index in range(start, start + BATCH)]
                 gone = sum(await self.adapter.delete_many(self.scope, ids))
-                deleted += gone
-                start += BATCH
-                if not gone and start >= at_least:
+                if not gone:
                     break
+                deleted += gone
         return deleted
 
     async def editions(self) -> dict[str, tuple[str, datetime]]:

@@ -39,7 +39,6 @@ __all__ = ["RagPipeline", "new_document_id"]
 DEFAULT_EMBEDDER: Final = "builtin"
 MAX_TOP_K: Final = 1_000
 MAX_NEIGHBORS: Final = 100
-PAGE: Final = 500
 
 
 def new_document_id() -> str:
