@@ -22,6 +22,7 @@ from lamina.context.plugin import (
 from lamina.context.plugin_calls import EngineFailure
 from lamina.context.plugin_results import read_compaction, read_maintenance
 from lamina.context.registered_engine import RegisteredEngine
+from lamina.context.request import MAX_BUDGET
 from lamina.context.trimming import trim_messages, without_orphans
 from lamina.domain.context import ContextWarning, DroppedItem, DropReason, ItemKind
 from lamina.domain.memory import DEFAULT_NAME
@@ -37,8 +38,6 @@ from lamina.providers.tokens import token_counter
 from lamina.settings.context import ContextConfig
 
 __all__ = ["Assembly", "ContextEngineManager", "EngineListing"]
-
-MAX_BUDGET = 100_000_000
 
 log = logging.getLogger(__name__)
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Mapping
 from typing import Any, Final
 
 from lamina.domain.intent import Intent, IntentStatus
-from lamina.domain.text import check_name, clean, is_blank
+from lamina.domain.text import check_name, clean, is_blank, snake_case
 from lamina.domain.validation import check_metadata, clean_metadata
 from lamina.errors import InvalidInput, InvalidType
 from lamina.ports.clock import Clock
 
 __all__ = ["new_intent_id", "read_intent"]
 
-_HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _SAME: Final = {"owner_id": "owner", "intent_id": "id"}
 _KNOWN: Final = ("goal", "owner", "metadata", "id", "thread_id", "agent")
 MAX_GOAL_CHARS: Final = 4_000_000
@@ -68,7 +66,7 @@ def _named(given: object, fields: Mapping[str, Any]) -> dict[str, Any]:
     named: dict[str, Any] = {}
     present = {name: value for name, value in fields.items() if value is not None}
     for key, value in [*(given or {}).items(), *present.items()]:
-        spelled = _HUMP.sub("_", key).lower() if isinstance(key, str) else str(key)
+        spelled = snake_case(key) if isinstance(key, str) else str(key)
         field = _SAME.get(spelled, spelled)
         if field not in _KNOWN:
             raise InvalidInput(str(key), "is no field of an intent", f"Use: {', '.join(_KNOWN)}.")
