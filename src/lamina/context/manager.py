@@ -66,8 +66,8 @@ class Assembly(AssembleResult):
 class ContextEngineManager:
     """Holds the engines. The default one serves all intents; `default` is the built-in one.
 
-    An engine that fails in `bootstrap` or `assemble`, or whose result cannot be used, is quarantined: until it
-    is registered anew the built-in one serves, and says so in its warnings.
+    An engine that fails in `bootstrap`, `assemble` or `compact`, or whose result cannot be used, is quarantined:
+    until it is registered anew the built-in one serves, and says so in its warnings.
     """
 
     def __init__(
@@ -179,24 +179,21 @@ class ContextEngineManager:
         check_whole_number("token_budget", token_budget, 0, MAX_BUDGET)
         _check_messages(messages)
         asked = [*messages, *_goal_message(goal, messages)]
-        params = AssembleParams(session_id, copy.deepcopy(asked), token_budget, prompt, model)
+        given = AssembleParams(session_id, asked, token_budget, prompt, model)
         counting = counter or self._counter or token_counter(model)
-        warnings: list[ContextWarning] = []
         engine = self._engines.get(self._default)
         if engine is not None and engine.failure is None:
             try:
-                result = await engine.assemble(params, told=messages)
+                result = await engine.assemble(copy.deepcopy(given), told=messages)
                 return self._within_budget(result, engine.info.id, token_budget, counting)
             except EngineFailure as failure:
                 self._quarantine(engine, failure)
-        if engine is not None and engine.failure is not None:
-            warnings.append(
-                ContextWarning(f"engine {engine.info.id}", "quarantined", engine.failure.kind, engine.failure.operation)
-            )
-            params = AssembleParams(session_id, copy.deepcopy(asked), token_budget, prompt, model)
+        params = copy.deepcopy(given)
         result = await self._builtin(counting).assemble(params)
         assembly = self._within_budget(result, BUILTIN_ID, token_budget, counting)
-        assembly.warnings[:0] = warnings
+        if engine is not None and engine.failure is not None:
+            step, cause = f"engine {engine.info.id}", engine.failure
+            assembly.warnings.insert(0, ContextWarning(step, "quarantined", cause.kind, cause.operation))
         kept = {id(each) for each in result.messages}
         cut = [each for each in params.messages if id(each) not in kept]
         assembly.dropped += [_dropped_message(each, counting) for each in cut]
@@ -250,9 +247,8 @@ class ContextEngineManager:
     async def maintain(self, session_id: str | None = None) -> dict[str, bool]:
         """Let every engine do what it does now and then; for each id, whether it succeeded."""
         await self._dispose_of_replaced()
-        params = {id: MaintainParams(self._clock(), session_id) for id in self._engines}
         return {
-            id: await engine.try_call("maintain", params[id], read=read_maintenance)
+            id: await engine.try_call("maintain", MaintainParams(self._clock(), session_id), read=read_maintenance)
             for id, engine in list(self._engines.items())
             if engine.failure is None
         }
