@@ -142,8 +142,6 @@ class ContextEngine:
         for warning in context.warnings:
             if warning.code == "over_budget":
                 log.warning("The context of %s is over budget: %s", context.intent_id, warning.detail)
-        if self._emit is None:
-            return
         facts: dict[str, Any] = {
             "intent_id": context.intent_id,
             "tokens": context.estimated_tokens,

@@ -10,7 +10,7 @@ from typing import Final
 from lamina.domain.document import Document
 from lamina.domain.filters import Expiry, MemoryFilter
 from lamina.domain.memory import DEFAULT_NAME, MemoryEntry, Vector
-from lamina.domain.recall import RecallResult, Results, SearchMode
+from lamina.domain.recall import Results, SearchMode
 from lamina.domain.scope import Scope
 from lamina.errors import ConfigError
 from lamina.memory.access import AccessCounters
@@ -96,10 +96,11 @@ class ChunkIndex:
                 found[row.entry.content] = row.entry.embedding
         return found
 
-    async def search(self, request: RecallRequest) -> tuple[list[tuple[ChunkRow, float]], Results[RecallResult]]:
-        """The best rows with their scores, of whatever edition; and the recall's own answer."""
+    async def search(self, request: RecallRequest) -> Results[tuple[ChunkRow, float]]:
+        """The best rows with their scores, of whatever edition."""
         results = await self._recaller.recall(request)
-        return [(self._row(result.entry), result.score) for result in results], results
+        rows = [(self._row(result.entry), result.score) for result in results]
+        return Results(rows, degraded=results.degraded)
 
     async def rows(self, head: Document, start: int = 0, stop: int | None = None) -> AsyncIterator[ChunkRow]:
         """The head's rows from `start` to before `stop`, in order; those that are gone are passed over."""
