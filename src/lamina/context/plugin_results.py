@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import re
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from lamina.context.plugin import AssembleResult, BootstrapResult, CompactResult, IngestResult, MaintainResult
 from lamina.domain.message import ContentPart, Message, Role, ToolCall
 from lamina.domain.message_formats import from_openai, to_anthropic, to_openai
-from lamina.domain.text import snake_case
 from lamina.errors import InvalidInput, InvalidType
 
 __all__ = ["read_assembly", "read_bootstrap", "read_compaction", "read_ingestion", "read_maintenance"]
+
+_HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 R = TypeVar("R")
 
@@ -78,7 +80,7 @@ def _result(kind: type[R], given: object) -> R:
     if not isinstance(given, Mapping):
         problem = f"must be a {kind.__name__}, not {type(given).__name__}"
         raise InvalidType("result", problem, "Return one, or a mapping with its fields.")
-    named = {snake_case(key): value for key, value in given.items() if isinstance(key, str)}
+    named = {_HUMP.sub("_", key).lower(): value for key, value in given.items() if isinstance(key, str)}
     fields = {each.name: each for each in dataclasses.fields(kind)}  # type: ignore[arg-type]
     for name, each in fields.items():
         has_default = each.default is not dataclasses.MISSING or each.default_factory is not dataclasses.MISSING
