@@ -112,6 +112,7 @@ class Folder:
                 return report
             draft = await self._draft(plan, report)
             if draft is None:
+                report.kept += len(plan.messages)
                 return report
             report.facts_stored = await self._remember(plan, draft, report)
             if await self._commit(plan, draft, report):

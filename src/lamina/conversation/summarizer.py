@@ -197,7 +197,7 @@ async def _aside(chars: int, function: Callable[[*Arguments], T], *arguments: *A
     return await _reading.run(function, *arguments) if chars > _LONG_CHARS else function(*arguments)
 
 
-class _NoObject(Exception):
+class _NoObject(SummaryFailed):
     """The model answered, but with no object of the schema."""
 
 

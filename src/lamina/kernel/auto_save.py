@@ -133,7 +133,7 @@ class AutoSave:
             content=content,
             layer=layer,
             owner=intent.owner,
-            namespace=self.namespace,
+            namespace=self.namespace if intent.namespace is None else intent.namespace,
             tags=list(dict.fromkeys(["auto", *tags])),
             relevance=relevance,
             metadata=metadata,

@@ -15,7 +15,8 @@ from lamina.ports.clock import Clock
 __all__ = ["new_intent_id", "read_intent"]
 
 _SAME: Final = {"owner_id": "owner", "intent_id": "id"}
-_KNOWN: Final = ("goal", "owner", "metadata", "id", "thread_id", "agent")
+_KNOWN: Final = ("goal", "owner", "metadata", "id", "thread_id", "agent", "namespace")
+_IN_METADATA: Final = ("thread_id", "agent", "namespace")
 MAX_GOAL_CHARS: Final = 4_000_000
 
 
@@ -75,14 +76,14 @@ def _named(given: object, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _metadata(given: Mapping[str, Any], named: Mapping[str, Any]) -> dict[str, Any]:
-    """The metadata with `threadId` spelled `thread_id`, and the thread and the agent that stand beside it put in."""
+    """The metadata with `threadId` spelled `thread_id`, and what is named beside it put in."""
     own: dict[str, Any] = clean_metadata(dict(given))
     for old, name in (("threadId", "thread_id"), ("agentName", "agent")):
         if old in own:
             value = own.pop(old)
             if own.setdefault(name, value) != value:
                 raise InvalidInput(f"metadata.{old}", f"differs from {name}", "Give one of the two.")
-    for name in ("thread_id", "agent"):
+    for name in _IN_METADATA:
         value = named.get(name)
         if value is not None and own.setdefault(name, value) != value:
             raise InvalidInput(name, f"differs from metadata.{name}", "Give one of the two.")
@@ -103,7 +104,7 @@ def _checked(intent: Intent) -> Intent:
     if intent.status is not IntentStatus.PENDING:
         raise InvalidInput("intent", f"is {intent.status}", "Submit a new one.")
     check_metadata(intent.metadata)
-    for name in ("thread_id", "agent"):
+    for name in _IN_METADATA:
         if intent.metadata.get(name) is not None:
             check_name(f"metadata.{name}", intent.metadata[name])
     return intent.replace(goal=clean(intent.goal))

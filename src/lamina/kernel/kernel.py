@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -195,21 +195,24 @@ class Kernel:
         metadata: Mapping[str, Any] | None = None,
         thread_id: str | None = None,
         agent: str | None = None,
+        namespace: str | None = None,
     ) -> IntentResult:
         """Serve a goal: compute its context, let an agent answer, keep the exchange in its thread.
 
-        An `Intent`, a mapping with the same fields (camelCase is taken), or keywords. `thread_id` and `agent` may
-        also stand in `metadata`. A thread that there is not is made, and belongs to the owner. What goes wrong
+        An `Intent`, a mapping with the same fields (camelCase is taken), or keywords. `thread_id`, `agent` and
+        `namespace` may also stand in `metadata`. A thread that there is not is made, and belongs to the owner and the
+        namespace. With a `namespace`, only its memories are looked up, and auto-save adds to it. What goes wrong
         with the agent, a model or a store is in the result's `error`, and nothing is added to the thread.
 
         Raises:
             NotStarted: the kernel is not started.
             InvalidInput: a field has a value that cannot be used, or names an agent that there is not.
             InvalidType: a field has the wrong type.
-            ScopeError: the thread is another owner's.
+            ScopeError: the thread is another owner's, or of another namespace.
             ThreadArchivedError: the thread is archived.
         """
-        fields = {"goal": goal, "owner": owner, "metadata": metadata, "thread_id": thread_id, "agent": agent}
+        fields = {"goal": goal, "owner": owner, "metadata": metadata}
+        fields |= {"thread_id": thread_id, "agent": agent, "namespace": namespace}
         return await self.execute_intent(self._read(intent, fields))
 
     async def execute_intent(self, intent: Intent) -> IntentResult:
@@ -226,13 +229,15 @@ class Kernel:
         metadata: Mapping[str, Any] | None = None,
         thread_id: str | None = None,
         agent: str | None = None,
-    ) -> AsyncIterator[str | IntentResult]:
+        namespace: str | None = None,
+    ) -> AsyncGenerator[str | IntentResult]:
         """As `submit`, with the answer in pieces as they come, and the result last.
 
         Whoever stops before the result has been given leaves nothing in the thread. An agent with tools, and one
         whose executor does not stream, gives its answer in one piece.
         """
-        fields = {"goal": goal, "owner": owner, "metadata": metadata, "thread_id": thread_id, "agent": agent}
+        fields = {"goal": goal, "owner": owner, "metadata": metadata}
+        fields |= {"thread_id": thread_id, "agent": agent, "namespace": namespace}
         turns = self._opened().turns
         async for piece in streamed(turns, self._read(intent, fields)):
             yield piece

@@ -85,6 +85,18 @@ async def open_parts(config: LaminaConfig, options: KernelOptions, closing: Asyn
         clock=options.clock,
     )
     await rag.initialize()
+    least = 0.0 if memory.embedder is None else matches_from(memory.embedder)
+    context = ContextEngine(
+        memory,
+        conversation=conversation,
+        rag=rag,
+        profile_provider=options.profile_provider,
+        engines=options.engines,
+        config=config.effective_context(context_window=options.router.context_window, min_score=least),
+        counter=options.counter,
+        clock=options.clock,
+        emit=options.emit,
+    )
     saving = AutoSave(memory, _helper(config, options.router, Task.FACTS)) if config.memory.auto_save else None
     return Parts(
         memory=memory,
@@ -92,7 +104,7 @@ async def open_parts(config: LaminaConfig, options: KernelOptions, closing: Asyn
         chunks=stores.chunks,
         conversation=conversation,
         rag=rag,
-        context=_context(config, options, memory=memory, conversation=conversation, rag=rag),
+        context=context,
         auto_save=saving,
         offers_expansion=config.conversation.context_engineering is not None,
     )
@@ -111,30 +123,6 @@ def _conversation(
         summary=talk.summary,
         context_engineering=talk.context_engineering,
         store_facts=talk.stores_facts,
-        counter=options.counter,
-        clock=options.clock,
-        emit=options.emit,
-    )
-
-
-def _context(
-    config: LaminaConfig,
-    options: KernelOptions,
-    *,
-    memory: MemoryEngine,
-    conversation: ConversationManager,
-    rag: RagPipeline,
-) -> ContextEngine:
-    return ContextEngine(
-        memory,
-        conversation=conversation,
-        rag=rag,
-        profile_provider=options.profile_provider,
-        engines=options.engines,
-        config=config.effective_context(
-            context_window=options.router.context_window,
-            min_score=0.0 if memory.embedder is None else matches_from(memory.embedder),
-        ),
         counter=options.counter,
         clock=options.clock,
         emit=options.emit,

@@ -85,7 +85,7 @@ class TurnRunner:
 
         Raises:
             InvalidInput: it names an agent that there is not.
-            ScopeError: its thread is another owner's.
+            ScopeError: its thread is another owner's, or of another namespace.
             ThreadArchivedError: its thread is archived.
         """
         begun = perf_counter()
@@ -130,7 +130,11 @@ class TurnRunner:
         if intent.thread_id is None:
             return
         thread = await self.parts.conversation.retrieve(intent.thread_id, owner=intent.owner)
-        if thread is not None and thread.status is ThreadStatus.ARCHIVED:
+        if thread is None:
+            return
+        if intent.namespace is not None and thread.namespace != intent.namespace:
+            raise ScopeError(f"The thread {intent.thread_id!r} is of another namespace.")
+        if thread.status is ThreadStatus.ARCHIVED:
             raise ThreadArchivedError(intent.thread_id)
 
     async def _answered(self, serving: _Serving) -> AgentAnswer:
@@ -156,6 +160,7 @@ class TurnRunner:
                 goal=intent.goal,
                 owner_id=intent.owner,
                 thread_id=intent.thread_id,
+                namespace=intent.namespace,
                 model=serving.model.model,
                 system=definition.instructions,
                 tools=[_schema(tool) for tool in (*definition.tools, *serving.more_tools)],
@@ -215,6 +220,8 @@ class TurnRunner:
         if intent.thread_id is None:
             return
         try:
+            if intent.namespace is not None:
+                await self.parts.conversation.create(intent.thread_id, owner=intent.owner, namespace=intent.namespace)
             result.messages = await self.parts.conversation.add_messages(
                 intent.thread_id, result.messages, owner=intent.owner
             )
