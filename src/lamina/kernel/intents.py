@@ -37,14 +37,9 @@ def read_intent(
     if isinstance(given, Intent):
         if any(value is not None for value in fields.values()):
             raise InvalidInput("intent", "is given beside fields of one", "Give the intent alone, or use replace.")
-        if not isinstance(given.metadata, Mapping):
-            raise InvalidType("metadata", f"must be a mapping, not {type(given.metadata).__name__}", "Give a dict.")
         return _checked(given.replace(metadata=_metadata(given.metadata, {})))
     named = _named(given, fields)
-    metadata = named.get("metadata")
-    if metadata is not None and not isinstance(metadata, Mapping):
-        raise InvalidType("metadata", f"must be a mapping, not {type(metadata).__name__}", "Give a dict.")
-    own = _metadata(metadata or {}, named)
+    own = _metadata({} if named.get("metadata") is None else named["metadata"], named)
     owner = named.get("owner")
     id = named.get("id")
     goal = named.get("goal")
@@ -75,8 +70,10 @@ def _named(given: object, fields: Mapping[str, Any]) -> dict[str, Any]:
     return named
 
 
-def _metadata(given: Mapping[str, Any], named: Mapping[str, Any]) -> dict[str, Any]:
+def _metadata(given: object, named: Mapping[str, Any]) -> dict[str, Any]:
     """The metadata with `threadId` spelled `thread_id`, and what is named beside it put in."""
+    if not isinstance(given, Mapping):
+        raise InvalidType("metadata", f"must be a mapping, not {type(given).__name__}", "Give a dict.")
     own: dict[str, Any] = clean_metadata(dict(given))
     for old, name in (("threadId", "thread_id"), ("agentName", "agent")):
         if old in own:
