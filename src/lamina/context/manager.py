@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -306,18 +306,18 @@ class ContextEngineManager:
 
 
 def _read_info(engine: Any) -> EngineInfo:
+    """What the engine's `info` says, an object or a mapping; only its id must be there."""
     info = getattr(engine, "info", None)
-    if isinstance(info, dict):
-        info = EngineInfo(**{key: value for key, value in info.items() if key in EngineInfo.__slots__})
-    id = getattr(info, "id", None)
+    given = info if isinstance(info, Mapping) else {name: getattr(info, name, None) for name in EngineInfo.__slots__}
+    id = given.get("id")
     if not isinstance(id, str) or not id.strip():
         raise InvalidType("info", "has no id", "Give the engine info = EngineInfo(id=..., name=...).")
     for name in ("assemble", "compact"):
         if not callable(getattr(engine, name, None)):
             raise InvalidType(name, "is missing from the engine", f"Give it a method {name}.")
     check_name("info.id", id)
-    name, version = getattr(info, "name", id), getattr(info, "version", "0.0.0")
-    return EngineInfo(id, str(name), str(version), bool(getattr(info, "owns_compaction", False)))
+    name, version = given.get("name") or id, given.get("version") or "0.0.0"
+    return EngineInfo(id, str(name), str(version), bool(given.get("owns_compaction")))
 
 
 def _check_messages(messages: object) -> None:
