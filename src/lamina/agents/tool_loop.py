@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from lamina.agents.answer import AgentAnswer
 from lamina.agents.metering import MeteredModel
@@ -15,10 +14,7 @@ from lamina.domain.usage import Usage
 from lamina.errors import ProviderError
 from lamina.ports.language_model import LanguageModel
 
-__all__ = ["MAX_ROUNDS", "answer_with_tools"]
-
-MAX_ROUNDS: Final = 20
-"""How often a model is asked in one turn."""
+__all__ = ["answer_with_tools"]
 
 
 async def answer_with_tools(
@@ -27,14 +23,14 @@ async def answer_with_tools(
     *,
     model: LanguageModel,
     context: ToolContext,
-    max_rounds: int = MAX_ROUNDS,
+    max_rounds: int,
 ) -> AgentAnswer:
     """The answer, and the calls and results that led to it.
 
     Raises:
         NoModelConfiguredError: there is no model.
         ProviderUnavailable: the model cannot be reached.
-        ProviderError: it gave no answer, or still called tools after so many rounds.
+        ProviderError: it gave no answer, or still called tools when it had been asked `max_rounds` times.
     """
     from pydantic_ai import Agent
     from pydantic_ai.exceptions import UsageLimitExceeded

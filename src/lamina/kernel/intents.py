@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Mapping
 from typing import Any, Final
 
 from lamina.domain.intent import Intent, IntentStatus
-from lamina.domain.text import check_name, clean, is_blank
+from lamina.domain.text import check_name, clean, is_blank, snake_case
 from lamina.domain.validation import check_metadata, clean_metadata
 from lamina.errors import InvalidInput, InvalidType
 from lamina.ports.clock import Clock
 
 __all__ = ["new_intent_id", "read_intent"]
 
-_HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _SAME: Final = {"owner_id": "owner", "intent_id": "id"}
 _KNOWN: Final = ("goal", "owner", "metadata", "id", "thread_id", "agent", "namespace")
 _IN_METADATA: Final = ("thread_id", "agent", "namespace")
@@ -39,14 +37,9 @@ def read_intent(
     if isinstance(given, Intent):
         if any(value is not None for value in fields.values()):
             raise InvalidInput("intent", "is given beside fields of one", "Give the intent alone, or use replace.")
-        if not isinstance(given.metadata, Mapping):
-            raise InvalidType("metadata", f"must be a mapping, not {type(given.metadata).__name__}", "Give a dict.")
         return _checked(given.replace(metadata=_metadata(given.metadata, {})))
     named = _named(given, fields)
-    metadata = named.get("metadata")
-    if metadata is not None and not isinstance(metadata, Mapping):
-        raise InvalidType("metadata", f"must be a mapping, not {type(metadata).__name__}", "Give a dict.")
-    own = _metadata(metadata or {}, named)
+    own = _metadata({} if named.get("metadata") is None else named["metadata"], named)
     owner = named.get("owner")
     id = named.get("id")
     goal = named.get("goal")
@@ -69,7 +62,7 @@ def _named(given: object, fields: Mapping[str, Any]) -> dict[str, Any]:
     named: dict[str, Any] = {}
     present = {name: value for name, value in fields.items() if value is not None}
     for key, value in [*(given or {}).items(), *present.items()]:
-        spelled = _HUMP.sub("_", key).lower() if isinstance(key, str) else str(key)
+        spelled = snake_case(key) if isinstance(key, str) else str(key)
         field = _SAME.get(spelled, spelled)
         if field not in _KNOWN:
             raise InvalidInput(str(key), "is no field of an intent", f"Use: {', '.join(_KNOWN)}.")
@@ -77,8 +70,10 @@ def _named(given: object, fields: Mapping[str, Any]) -> dict[str, Any]:
     return named
 
 
-def _metadata(given: Mapping[str, Any], named: Mapping[str, Any]) -> dict[str, Any]:
+def _metadata(given: object, named: Mapping[str, Any]) -> dict[str, Any]:
     """The metadata with `threadId` spelled `thread_id`, and what is named beside it put in."""
+    if not isinstance(given, Mapping):
+        raise InvalidType("metadata", f"must be a mapping, not {type(given).__name__}", "Give a dict.")
     own: dict[str, Any] = clean_metadata(dict(given))
     for old, name in (("threadId", "thread_id"), ("agentName", "agent")):
         if old in own:

@@ -211,14 +211,15 @@ class Kernel:
             ScopeError: the thread is another owner's, or of another namespace.
             ThreadArchivedError: the thread is archived.
         """
-        fields = {"goal": goal, "owner": owner, "metadata": metadata}
-        fields |= {"thread_id": thread_id, "agent": agent, "namespace": namespace}
-        return await self.execute_intent(self._read(intent, fields))
+        read = self._read(
+            intent, goal=goal, owner=owner, metadata=metadata, thread_id=thread_id, agent=agent, namespace=namespace
+        )
+        return await self._opened().turns.run(read)
 
     async def execute_intent(self, intent: Intent) -> IntentResult:
         """As `submit`, for an intent that is made already."""
         turns = self._opened().turns
-        return await turns.run(self._read(intent, {}))
+        return await turns.run(self._read(intent))
 
     async def stream(
         self,
@@ -236,10 +237,11 @@ class Kernel:
         Whoever stops before the result has been given leaves nothing in the thread. An agent with tools, and one
         whose executor does not stream, gives its answer in one piece.
         """
-        fields = {"goal": goal, "owner": owner, "metadata": metadata}
-        fields |= {"thread_id": thread_id, "agent": agent, "namespace": namespace}
         turns = self._opened().turns
-        async for piece in streamed(turns, self._read(intent, fields)):
+        read = self._read(
+            intent, goal=goal, owner=owner, metadata=metadata, thread_id=thread_id, agent=agent, namespace=namespace
+        )
+        async for piece in streamed(turns, read):
             yield piece
 
     async def diagnose(self) -> list[Finding]:
@@ -269,7 +271,7 @@ class Kernel:
             opened.closing.callback(task.cancel)
             yield
 
-    def _read(self, intent: Intent | Mapping[str, Any] | None, fields: Mapping[str, Any]) -> Intent:
+    def _read(self, intent: Intent | Mapping[str, Any] | None, **fields: Any) -> Intent:
         return read_intent(intent, fields, clock=self._clock, default_owner=self.config.memory.default_owner)
 
     def _opened(self) -> _Open:

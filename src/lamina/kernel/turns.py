@@ -12,6 +12,7 @@ from typing import Any
 from lamina.agents import Agent, AgentAnswer, AgentRegistry, Tool, ToolContext
 from lamina.agents.executing import OnPiece, Turn, run_agent
 from lamina.agents.metering import AbsentModel, MeteredModel
+from lamina.context.manager import ContextEngineManager
 from lamina.domain.context import ComputedContext
 from lamina.domain.intent import Intent, IntentError, IntentResult, IntentStatus
 from lamina.domain.message import Message, Role
@@ -66,7 +67,7 @@ class TurnRunner:
     parts: Parts
     agents: AgentRegistry
     router: ModelRouter
-    engines: Any
+    engines: ContextEngineManager
     limits: AgentsConfig
     clock: Clock
     emit: Emit
@@ -284,7 +285,7 @@ def _told(error: Exception) -> IntentError:
     return IntentError(type(error).__name__, str(error) or "it gave no reason")
 
 
-def _schema(tool: Any) -> dict[str, Any]:
+def _schema(tool: Tool) -> dict[str, Any]:
     """What is sent for a tool, so that the context's budget counts it."""
     return {"name": tool.name, "description": tool.description, "parameters": dict(tool.schema)}
 
