@@ -48,7 +48,8 @@ _LINE_KINDS: Final = (
     ("list of files", re.compile(r"[dlrwx-]{10}\s|\S*/\S*$|[\w.-]+\.\w{1,5}$")),
 )
 _ERROR: Final = re.compile(
-    r"^\s*((?:\w+\.)*\w*(?:Error|Exception|Panic|Failure)\b:?.{0,120}|panic: .{0,120}|error: .{0,120})", re.MULTILINE
+    r"^[^\S\n]*((?:\w+\.)*\w*(?:Error|Exception|Panic|Failure)\b:?.{0,120}|panic: .{0,120}|error: .{0,120})",
+    re.MULTILINE,
 )
 _SHELL: Final = re.compile(r"bash|shell|exec|terminal|command|run", re.IGNORECASE)
 _CLAUSE: Final = re.compile(r"[,;:.!?(，、；：。！？（]")  # noqa: RUF001 - the full-width forms are meant

@@ -17,6 +17,7 @@ from lamina.domain.storable import storable_event
 from lamina.domain.text import check_name
 from lamina.domain.thread import ThreadEvent
 from lamina.domain.validation import check_instant
+from lamina.domain.wire_fields import as_mapping
 from lamina.errors import InvalidInput, InvalidType
 from lamina.ports.token_counter import TokenCounter
 
@@ -93,9 +94,9 @@ def changed_event(
     if not isinstance(content, Unset):
         message, record = message.replace(content=content), {}
     if not isinstance(metadata, Unset):
-        message = message.replace(metadata=dict(metadata))
+        message = message.replace(metadata=dict(as_mapping("metadata", metadata)))
     if not isinstance(state, Unset):
-        kept = dict(state)
+        kept = dict(as_mapping("state", state))
         if reserved := sorted({COMPACTION_KEY, SUMMARY_KEY} & kept.keys()):
             raise InvalidInput(f"state.{reserved[0]}", "cannot be changed", "Use another key.")
     return _measured(event.replace(message=message, state={**kept, **record}), counter)

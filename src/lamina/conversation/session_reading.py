@@ -50,7 +50,7 @@ class SessionReader:
         Raises:
             ContextOverflowError: summary and system messages alone are above `max_tokens`.
         """
-        if order not in {"asc", "desc"}:
+        if order not in ("asc", "desc"):
             raise InvalidInput("order", f"{order!r:.50} is unknown", "Use asc or desc.")
         check_whole_number("offset", offset, 0, _MOST)
         if limit is not None:

@@ -103,7 +103,11 @@ class BaseMemory(SessionReader):
         new_id: IdFactory = new_message_id,
         emit: Emit | None = None,
     ) -> None:
-        for name, callback in (("summarizer", summarizer), ("labeler", labeler), ("filter", compaction_filter)):
+        for name, callback in (
+            ("summarizer", summarizer),
+            ("labeler", labeler),
+            ("compaction_filter", compaction_filter),
+        ):
             if callback is not None and not callable(callback):
                 raise ConfigError(name, f"must be a callable, not {type(callback).__name__}", "Give a function.")
         self.thresholds = ContextThresholds.of(thresholds)
@@ -113,6 +117,7 @@ class BaseMemory(SessionReader):
         self._summarizer = summarizer
         self._llm = llm
         self._labeler = labeler
+        self._filter = compaction_filter
         self._is_managed = enable_context_management
         self._on_before_summarize = on_before_summarize
         self._clock = clock
@@ -120,7 +125,7 @@ class BaseMemory(SessionReader):
         self._emit = emit
         self._locks = SessionLocks()
         self._waiting: dict[str, tuple[Thread, Summary]] = {}
-        steps = TierSteps(self._compact, self._summarize, self._keep, before=self._before, filter=compaction_filter)
+        steps = TierSteps(self._compact, self._summarize, self._keep, before=self._before)
         self._tiers = TierManager(self._sessions.state, self.thresholds, self.counter, clock, steps=steps)
 
     async def __aenter__(self) -> Self:
@@ -140,13 +145,14 @@ class BaseMemory(SessionReader):
         """Add an event at the end of its session, and return it as it is kept; then manage, if that is on.
 
         An id and a time are given if there are none. An event whose message id the session has already is
-        not added again: the kept one is returned. Once this returns, the event is kept, whatever failed in
-        managing; that is logged, and tried again at the next `add`.
+        not added again if it says the same: the kept one is returned. Once this returns, the event is kept,
+        whatever failed in managing; that is logged, and tried again at the next `add`.
 
         Raises:
             InvalidInput: a field has a value that cannot be taken; nothing was written.
             InvalidType: a field has a type that cannot be taken; nothing was written.
             ScopeError: the session belongs to another owner.
+            Conflict: the id is that of a message which says something else; nothing was written.
         """
         return (await self.add_list([event], session_id))[0]
 
@@ -362,6 +368,8 @@ class BaseMemory(SessionReader):
         return report
 
     async def _compact(self, event: ThreadEvent) -> ThreadEvent:
+        if self._filter is not None and not self._filter(copy.deepcopy(event)):
+            return event
         made = await _awaited(self.compact_event(copy.deepcopy(event)))
         if not isinstance(made, ThreadEvent):
             raise InvalidType("compact_event", f"must return an event, not {type(made).__name__}", "Return the event.")

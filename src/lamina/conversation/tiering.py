@@ -17,6 +17,7 @@ from lamina.conversation.summarizing import SUMMARY_KEY, summarize_by_rules
 from lamina.conversation.tiers import ContextReport, Tier, must_summarize, tail_start, tier_of, to_compact, to_summarize
 from lamina.domain.message import Message, Role
 from lamina.domain.message_size import message_tokens
+from lamina.domain.storable import storable_json
 from lamina.domain.thread import Summary, Thread, ThreadEvent, ThreadRef
 from lamina.errors import ProviderError
 from lamina.ports.clock import Clock
@@ -58,7 +59,6 @@ class TierSteps:
     summarize: Summarize
     keep: Keep
     before: Before | None = None
-    filter: Callable[[ThreadEvent], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class TierManager:
         after: list[ThreadEvent] = []
         failed = 0
         callers = {call.id: call.name for each in events for call in each.message.tool_calls}
-        for place in to_compact(events, self._thresholds, filter=self._steps.filter):
+        for place in to_compact(events, self._thresholds):
             event = events[place]
             if event.message.id in pinned:
                 continue
@@ -200,10 +200,13 @@ class TierManager:
         originals = [decompress_event(event) for event in replaced]
         former = [] if size.summary is None else [summary_event(size.summary, self._counter)]
         count, limit = self._counter.count, self._thresholds.summary_limit
+        previous = summary_from_json(size.summary.form) if size.summary is not None and size.summary.form else None
         try:
             made = summary_from_json(await self._steps.summarize([*former, *originals]))
             if made.is_empty:
                 raise ProviderError("The summariser", "gave a summary that says nothing")  # noqa: TRY301 - counted below
+            made = fitted(complete_summary(made, originals, previous, now=self._clock()), limit, count)
+            storable_json("summary", made.to_json())
         except Exception as error:  # noqa: BLE001 - a host's code or a model: the messages stay as they are
             progress.failures += 1
             progress.wait = min(2**progress.failures, _LONGEST_WAIT)
@@ -214,10 +217,9 @@ class TierManager:
             if progress.failures < PATIENCE:
                 return None
             made = summarize_by_rules([*former, *originals], max_tokens=limit, count=count)
-        else:
-            progress.failures = progress.wait = 0
-        previous = summary_from_json(size.summary.form) if size.summary is not None and size.summary.form else None
-        return fitted(complete_summary(made, originals, previous, now=self._clock()), limit, count)
+            return fitted(complete_summary(made, originals, previous, now=self._clock()), limit, count)
+        progress.failures = progress.wait = 0
+        return made
 
     def _to_keep(self, summary: StructuredSummary, size: Size, older: Sequence[ThreadEvent]) -> Summary:
         text = summary_text(summary)

@@ -8,7 +8,7 @@ were not enough.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -78,16 +78,11 @@ def tail_start(messages: Sequence[Message], recent_to_keep: int) -> int:
     return start
 
 
-def to_compact(
-    events: Sequence[ThreadEvent],
-    thresholds: ContextThresholds,
-    *,
-    filter: Callable[[ThreadEvent], bool] | None = None,
-) -> list[int]:
+def to_compact(events: Sequence[ThreadEvent], thresholds: ContextThresholds) -> list[int]:
     """The places of events to replace by references: older than the tail, not yet replaced, not of the role system."""
     start = tail_start([event.message for event in events], thresholds.recent_to_keep)
     older = math.ceil(start * thresholds.compaction_fraction)
-    return [place for place in range(older) if _is_eligible(events[place]) and (not filter or filter(events[place]))]
+    return [place for place in range(older) if _is_eligible(events[place])]
 
 
 def to_summarize(events: Sequence[ThreadEvent], recent_to_keep: int) -> int:

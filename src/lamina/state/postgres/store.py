@@ -22,20 +22,24 @@ from lamina.databases.postgres.schema import Schema, Session
 from lamina.domain.document import Document
 from lamina.domain.storable import (
     check_change,
+    check_expected,
     check_listing,
     check_paging,
     check_range,
     check_ref,
+    check_thread_listing,
+    check_update,
     possible_ids,
     storable_document,
-    storable_event,
+    storable_events,
     storable_fold,
-    storable_json,
+    storable_metadata,
     storable_replacement,
     storable_thread,
 )
 from lamina.domain.text import check_name
 from lamina.domain.thread import Summary, Thread, ThreadEvent, ThreadKind, ThreadRef, ThreadStatus
+from lamina.domain.validation import check_instant
 from lamina.errors import AdapterError
 from lamina.ports.state_store import StateStore
 from lamina.state.postgres import documents, messages, summaries, threads
@@ -117,7 +121,7 @@ class PostgresStateStore(StateStore):
         limit: int = 100,
         offset: int = 0,
     ) -> list[Thread]:
-        check_listing(tenant, owner, limit, offset)
+        check_thread_listing(tenant, kind, owner=owner, status=status, limit=limit, offset=offset)
         return await self._read(
             lambda session: threads.listed(
                 session, tenant, kind, owner=owner, status=status, limit=limit, offset=offset
@@ -133,8 +137,8 @@ class PostgresStateStore(StateStore):
         metadata: dict[str, Any] | None = None,
         expected_revision: int | None = None,
     ) -> bool:
-        check_change(ref, now)
-        stored = None if metadata is None else storable_json("metadata", metadata)
+        check_update(ref, now, status=status, expected_revision=expected_revision)
+        stored = None if metadata is None else storable_metadata(metadata)
         return await self._write(
             lambda session: threads.update(
                 session, ref, now=now, status=status, metadata=stored, expected_revision=expected_revision
@@ -148,7 +152,7 @@ class PostgresStateStore(StateStore):
 
     async def append(self, ref: ThreadRef, events: Sequence[ThreadEvent], *, now: datetime) -> list[ThreadEvent]:
         check_change(ref, now)
-        checked = [storable_event(event) for event in events]
+        checked = storable_events(events)
         return await self._write(lambda session: messages.append(session, ref, checked, now), ref)
 
     async def events(
@@ -171,7 +175,7 @@ class PostgresStateStore(StateStore):
         return await self._read(lambda session: messages.find(session, ref, possible))
 
     async def system_events(self, ref: ThreadRef, *, before: int) -> list[ThreadEvent]:
-        check_range(ref, 0, before, None)
+        check_range(ref, before, before, None)
         return await self._read(lambda session: messages.of_system(session, ref, before))
 
     async def replace_events(
@@ -201,6 +205,8 @@ class PostgresStateStore(StateStore):
     ) -> bool:
         check_change(ref, now)
         checked = storable_fold(summary, expected_folded_through)
+        if expected_created_at is not None:
+            check_instant("expected_created_at", expected_created_at)
         return await self._write(
             lambda session: summaries.fold(
                 session,
@@ -227,6 +233,7 @@ class PostgresStateStore(StateStore):
 
     async def save_document(self, document: Document, *, expected_generation: int | None) -> bool:
         checked = storable_document(document)
+        check_expected("expected_generation", expected_generation)
         return await self._write(lambda session: documents.save(session, checked, expected_generation))
 
     async def get_documents(self, tenant: str, ids: Sequence[str]) -> list[Document]:
@@ -262,6 +269,7 @@ class PostgresStateStore(StateStore):
     async def delete_document(self, tenant: str, id: str, *, expected_generation: int | None = None) -> bool:
         check_name("tenant", tenant)
         check_name("id", id)
+        check_expected("expected_generation", expected_generation)
         return await self._write(lambda session: documents.delete(session, tenant, id, expected_generation))
 
     async def _read(self, work: Callable[[Session], T]) -> T:
