@@ -45,6 +45,11 @@ async def test_it_takes_a_mapping_with_camel_case_keys(memory):
     assert (context.intent_id, context.user.user_id, context.token_budget) == ("i", "ana", 99)
 
 
+async def test_two_spellings_of_one_field_that_differ_are_refused(memory):
+    with pytest.raises(InvalidInput, match="ownerId"):
+        await ContextEngine(memory).compute({"intent_id": "i", "goal": GOAL, "owner_id": "ana", "ownerId": "bo"})
+
+
 @pytest.mark.parametrize(
     ("fields", "field", "error"),
     [
@@ -58,6 +63,7 @@ async def test_it_takes_a_mapping_with_camel_case_keys(memory):
         ({"tools": {"name": "x"}}, "tools", InvalidType),
         ({"tools": [object()]}, "tools", InvalidType),
         ({"tools": [{"name": object()}]}, "tools", InvalidInput),
+        ({"tools": [{"name": "x", 1: "y"}]}, "tools", InvalidInput),
         ({"form": "latex"}, "form", InvalidInput),
         ({"budget": 3}, "budget", InvalidInput),
         ({"system": None}, "system", InvalidType),

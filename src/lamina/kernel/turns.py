@@ -15,6 +15,7 @@ from lamina.agents.metering import AbsentModel, MeteredModel
 from lamina.domain.context import ComputedContext
 from lamina.domain.intent import Intent, IntentError, IntentResult, IntentStatus
 from lamina.domain.message import Message, Role
+from lamina.domain.text import clean
 from lamina.domain.thread import ThreadContext, ThreadStatus
 from lamina.errors import ConfigError, InvalidInput, InvalidType, LaminaError, ScopeError, ThreadArchivedError
 from lamina.kernel.model_router import ModelRouter, Task
@@ -274,7 +275,11 @@ class _Failed(Exception):
 
 
 def _told(error: Exception) -> IntentError:
-    return IntentError(type(error).__name__, str(error) or "it gave no reason")
+    try:
+        words = clean(str(error))
+    except Exception:  # noqa: BLE001 - a host's error, whose words cannot be had
+        words = ""
+    return IntentError(type(error).__name__, words or "it gave no reason")
 
 
 def _schema(tool: Any) -> dict[str, Any]:
