@@ -200,6 +200,24 @@ async def test_a_source_that_raises_cancelled_is_a_failed_step(memory):
     assert [(each.step, each.error) for each in context.warnings] == [("documents", "CancelledError")]
 
 
+async def test_a_thread_of_another_owner_is_refused_when_no_step_goes_on_any_more(memory, threads):
+    ended = []
+
+    class Slow:
+        async def retrieve(self, *_, **__):
+            for _ in range(20):
+                await asyncio.sleep(0)
+            ended.append(True)
+            return []
+
+    threads.put("t", "ana", [])
+    with pytest.raises(ScopeError):
+        await ContextEngine(memory, conversation=threads, rag=Slow()).compute(
+            intent_id="i", goal=GOAL, owner_id="bo", thread_id="t"
+        )
+    assert ended
+
+
 async def test_being_cancelled_propagates_and_reaches_the_sources(memory):
     seen = []
     began = asyncio.Event()

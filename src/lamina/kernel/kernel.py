@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Self
@@ -233,8 +233,9 @@ class Kernel:
         """
         fields = {"goal": goal, "owner": owner, "metadata": metadata, "thread_id": thread_id, "agent": agent}
         turns = self._opened().turns
-        async for piece in streamed(turns, self._read(intent, fields)):
-            yield piece
+        async with aclosing(streamed(turns, self._read(intent, fields))) as pieces:
+            async for piece in pieces:
+                yield piece
 
     async def run_maintenance(self, *, decay: bool = False) -> MaintenanceReport:
         """One pass: purge what has expired, fade memories if `decay` asks for it, clean up, let plug-ins maintain."""
