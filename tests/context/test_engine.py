@@ -48,6 +48,11 @@ async def test_it_takes_a_mapping_with_camel_case_keys(memory):
     assert (context.intent_id, context.user.user_id, context.token_budget) == ("i", "ana", 99)
 
 
+async def test_two_spellings_of_one_field_that_differ_are_refused(memory):
+    with pytest.raises(InvalidInput, match="ownerId"):
+        await ContextEngine(memory).compute({"intent_id": "i", "goal": GOAL, "owner_id": "ana", "ownerId": "bo"})
+
+
 @pytest.mark.parametrize(
     ("fields", "field", "error"),
     [
@@ -61,6 +66,7 @@ async def test_it_takes_a_mapping_with_camel_case_keys(memory):
         ({"tools": {"name": "x"}}, "tools", InvalidType),
         ({"tools": [object()]}, "tools", InvalidType),
         ({"tools": [{"name": object()}]}, "tools", InvalidInput),
+        ({"tools": [{"name": "x", 1: "y"}]}, "tools", InvalidInput),
         ({"form": "latex"}, "form", InvalidInput),
         ({"budget": 3}, "budget", InvalidInput),
         ({"system": None}, "system", InvalidType),
@@ -195,6 +201,24 @@ async def test_a_source_that_raises_cancelled_is_a_failed_step(memory):
 
     context = await ContextEngine(memory, rag=Odd()).compute(intent_id="i", goal=GOAL, owner_id="ana")
     assert [(each.step, each.error) for each in context.warnings] == [("documents", "CancelledError")]
+
+
+async def test_a_thread_of_another_owner_is_refused_when_no_step_goes_on_any_more(memory, threads):
+    ended = []
+
+    class Slow:
+        async def retrieve(self, *_, **__):
+            for _ in range(20):
+                await asyncio.sleep(0)
+            ended.append(True)
+            return []
+
+    threads.put("t", "ana", [])
+    with pytest.raises(ScopeError):
+        await ContextEngine(memory, conversation=threads, rag=Slow()).compute(
+            intent_id="i", goal=GOAL, owner_id="bo", thread_id="t"
+        )
+    assert ended
 
 
 async def test_being_cancelled_propagates_and_reaches_the_sources(memory):

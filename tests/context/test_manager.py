@@ -14,7 +14,7 @@ from lamina.context.plugin import (
     EngineInfo,
 )
 from lamina.domain.context import DropReason, ItemKind
-from lamina.domain.message import Message, Role, ToolCall
+from lamina.domain.message import ImagePart, Message, OpaquePart, Role, ToolCall
 from lamina.domain.message_groups import orphans
 from lamina.domain.message_size import messages_tokens
 from lamina.errors import EngineNotFound, InvalidInput, InvalidType
@@ -213,6 +213,9 @@ RUBBISH = [
     {"messages": [{"role": "nobody", "content": "x"}]}, AssembleResult([], -1), AssembleResult([], float("nan")),
     AssembleResult([], 1, 3), AssembleResult([Message("user", "x")]), AssembleResult([Message(Role.USER, 3)]),
     AssembleResult([Message(Role.USER, [3])]), AssembleResult([Message(Role.USER, "x", tool_calls=["y"])]),
+    AssembleResult([Message(Role.USER, "x", name=object())]), AssembleResult([Message(Role.USER, "x", id=5)]),
+    AssembleResult([Message.user([ImagePart(data=7)])]), AssembleResult([Message.user([OpaquePart(5)])]),
+    AssembleResult([Message(Role.USER, "x", metadata=5)]),
 ]  # fmt: skip
 
 
@@ -227,6 +230,12 @@ async def test_rubbish_quarantines_the_engine_and_the_built_in_one_serves(manage
         (EventName.ENGINE_QUARANTINED, "acme", "echo", "assemble")
     ]
     assert manager.list_engines()[1].is_quarantined
+
+
+async def test_text_that_no_backend_can_carry_is_cleaned(manager):
+    serve(manager, Echo(assemble=AssembleResult([Message.user("a\ud800")], 0, "b\ud800")))
+    result = await manager.assemble("s", talk(1), 1_000)
+    assert (result.messages[0].text, result.system_prompt_addition) == ("a\ufffd", "b\ufffd")
 
 
 @pytest.mark.parametrize("operation", ["bootstrap", "assemble"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import typing
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
@@ -20,6 +21,7 @@ from lamina.domain.intent import Intent
 from lamina.domain.message import Message, Role
 from lamina.domain.message_groups import orphans
 from lamina.domain.text import clean, is_blank
+from lamina.domain.usage import Usage
 from lamina.errors import InvalidInput, InvalidType, ProviderError
 from lamina.ports.language_model import Completion, LanguageModel
 from lamina.providers.host_calls import call_host
@@ -71,7 +73,7 @@ class BuiltinExecutor:
             return answer
         chat = to_chat(messages)
         if turn.on_piece is None:
-            return AgentAnswer((await turn.model.complete(chat)).text)
+            return AgentAnswer(clean((await turn.model.complete(chat)).text))
         return AgentAnswer(await _collected(turn, turn.model.stream(chat)))
 
 
@@ -117,13 +119,16 @@ async def _read(turn: Turn, value: object) -> AgentAnswer:
 def _checked(answer: AgentAnswer) -> AgentAnswer:
     """The answer, if its messages could be sent to a model again: every call with its result, and no result alone."""
     text: object = answer.text
+    usage: object = answer.usage
     if not isinstance(text, str) or not all(isinstance(each, Message) for each in answer.messages):
         raise InvalidType("executor", "must answer text and a list of Message", "Give AgentAnswer such.")
+    if not isinstance(usage, Usage) or not all(isinstance(each.metadata, dict) for each in answer.messages):
+        raise InvalidType("executor", "gave a usage or metadata that is none", "Give a Usage, and metadata as dicts.")
     called = {call.id for message in answer.messages for call in message.tool_calls}
     told = {message.tool_call_id for message in answer.messages if message.role is Role.TOOL}
     if orphans(answer.messages) or called - told:
         raise InvalidInput("executor", "gave a tool's call or result without the other", "Give both, in order.")
-    return answer
+    return dataclasses.replace(answer, text=clean(answer.text))
 
 
 async def _collected(turn: Turn, pieces: AsyncIterator[str]) -> str:

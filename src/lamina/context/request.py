@@ -52,7 +52,11 @@ def read_request(intent: Any, given: Mapping[str, Any]) -> ContextRequest:
     """
     if intent is not None and not isinstance(intent, Mapping):
         raise InvalidType("intent", f"must be a mapping, not {type(intent).__name__}", "Give a dict, or keywords.")
-    fields: dict[str, Any] = {snake_case(str(key)): each for key, each in (intent or {}).items()}
+    fields: dict[str, Any] = {}
+    for key, each in (intent or {}).items():
+        name = snake_case(str(key))
+        if fields.setdefault(name, each) != each:
+            raise InvalidInput(str(key), f"differs from another spelling of {name}", "Give one of the two.")
     fields.update(given)
     known = [each.name for each in dataclasses.fields(ContextRequest)]
     for name in fields:
@@ -94,7 +98,7 @@ def _check_tools(tools: object) -> None:
         if not isinstance(tool, Mapping):
             raise InvalidType("tools", f"hold a {type(tool).__name__}", "Give each schema as a mapping.")
         try:
-            json.dumps(tool)
+            json.dumps(tool, sort_keys=True)
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidInput("tools", "hold what JSON cannot carry", "Give plain JSON schemas.") from error
 

@@ -61,13 +61,19 @@ def _named(given: object, fields: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidType("intent", f"must be an Intent or a mapping, not {type(given).__name__}", "Give goal=….")
     named: dict[str, Any] = {}
     present = {name: value for name, value in fields.items() if value is not None}
-    for key, value in [*(given or {}).items(), *present.items()]:
-        spelled = snake_case(key) if isinstance(key, str) else str(key)
-        field = _SAME.get(spelled, spelled)
-        if field not in _KNOWN:
-            raise InvalidInput(str(key), "is no field of an intent", f"Use: {', '.join(_KNOWN)}.")
-        named[field] = value
-    return named
+    for key, value in (given or {}).items():
+        field = _field(key)
+        if named.setdefault(field, value) != value:
+            raise InvalidInput(str(key), f"differs from another spelling of {field}", "Give one of the two.")
+    return named | {_field(key): value for key, value in present.items()}
+
+
+def _field(key: object) -> str:
+    spelled = snake_case(key) if isinstance(key, str) else str(key)
+    field = _SAME.get(spelled, spelled)
+    if field not in _KNOWN:
+        raise InvalidInput(str(key), "is no field of an intent", f"Use: {', '.join(_KNOWN)}.")
+    return field
 
 
 def _metadata(given: object, named: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Self
@@ -241,8 +241,9 @@ class Kernel:
         read = self._read(
             intent, goal=goal, owner=owner, metadata=metadata, thread_id=thread_id, agent=agent, namespace=namespace
         )
-        async for piece in streamed(turns, read):
-            yield piece
+        async with aclosing(streamed(turns, read)) as pieces:
+            async for piece in pieces:
+                yield piece
 
     async def diagnose(self) -> list[Finding]:
         """What the checks find in the settings and the stores: `lamina doctor`, from inside. Contacts no model.

@@ -16,6 +16,7 @@ from lamina.context.manager import ContextEngineManager
 from lamina.domain.context import ComputedContext
 from lamina.domain.intent import Intent, IntentError, IntentResult, IntentStatus
 from lamina.domain.message import Message, Role
+from lamina.domain.text import clean
 from lamina.domain.thread import ThreadContext, ThreadStatus
 from lamina.errors import ConfigError, InvalidInput, InvalidType, LaminaError, ScopeError, ThreadArchivedError
 from lamina.kernel.model_router import ModelRouter, Task
@@ -282,7 +283,11 @@ class _Failed(Exception):
 
 
 def _told(error: Exception) -> IntentError:
-    return IntentError(type(error).__name__, str(error) or "it gave no reason")
+    try:
+        words = clean(str(error))
+    except Exception:  # noqa: BLE001 - a host's error, whose words cannot be had
+        words = ""
+    return IntentError(type(error).__name__, words or "it gave no reason")
 
 
 def _schema(tool: Tool) -> dict[str, Any]:
