@@ -28,7 +28,7 @@ from lamina.providers.pydantic_ai_messages import from_model_messages
 if TYPE_CHECKING:
     from pydantic_ai.tools import ToolDefinition
 
-__all__ = ["tool_model"]
+__all__ = ["tool_model", "tools_as_sent"]
 
 
 def tool_model(model: LanguageModel) -> Model[Any]:
@@ -38,6 +38,14 @@ def tool_model(model: LanguageModel) -> Model[Any]:
     if isinstance(model, OpenAICompatibleLanguageModel):
         return _OpenAICompatibleModel(model)
     return _ToldModel(model)
+
+
+def tools_as_sent(model: LanguageModel, tools: Sequence[ToolDefinition]) -> list[dict[str, Any]]:
+    """What is sent for the tools, for a budget to count."""
+    if isinstance(model, PydanticAILanguageModel | OpenAICompatibleLanguageModel):
+        return [_function(tool) for tool in tools]
+    told, wish = _told(tools)
+    return [{"told": told}, {"schema": wish}]
 
 
 class _Adapted(Model[Any]):
@@ -70,17 +78,7 @@ class _OpenAICompatibleModel(_Adapted):
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
         del model_settings
-        tools = [
-            {
-                "type": "function",
-                "function": {
-                    "name": tool.name,
-                    "description": tool.description or "",
-                    "parameters": tool.parameters_json_schema,
-                },
-            }
-            for tool in model_request_parameters.function_tools
-        ]
+        tools = [_function(tool) for tool in model_request_parameters.function_tools]
         message, usage = await self._server.exchange(to_openai(from_model_messages(messages)), tools=tools)
         return ModelResponse(
             parts=_parts(self.system, message),
@@ -99,10 +97,9 @@ class _ToldModel(_Adapted):
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
         del model_settings
-        tools = model_request_parameters.function_tools
-        told = ChatMessage(ChatRole.SYSTEM, render("tool_calls", tools="\n".join(map(_described, tools))))
+        told, wish = _told(model_request_parameters.function_tools)
         chat = to_chat(from_model_messages(messages))
-        completion = await self._inner.complete([told, *chat], schema=_wish([tool.name for tool in tools]))
+        completion = await self._inner.complete([ChatMessage(ChatRole.SYSTEM, told), *chat], schema=wish)
         data = completion.data or {}
         calls = data.get("calls") or []
         parts: list[ModelResponsePart] = [ToolCallPart(call["tool"], call["arguments"]) for call in calls]
@@ -112,6 +109,16 @@ class _ToldModel(_Adapted):
             usage=RequestUsage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens),
             model_name=self.model_name,
         )
+
+
+def _function(tool: ToolDefinition) -> dict[str, Any]:
+    described = {"name": tool.name, "description": tool.description or "", "parameters": tool.parameters_json_schema}
+    return {"type": "function", "function": described}
+
+
+def _told(tools: Sequence[ToolDefinition]) -> tuple[str, dict[str, Any]]:
+    """What a model that calls no tools is told of them, and the schema of the object that it is asked for."""
+    return render("tool_calls", tools="\n".join(map(_described, tools))), _wish([tool.name for tool in tools])
 
 
 def _described(tool: ToolDefinition) -> str:
