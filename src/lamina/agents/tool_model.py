@@ -31,7 +31,7 @@ from lamina.providers.pydantic_ai_messages import from_model_messages
 if TYPE_CHECKING:
     from pydantic_ai.tools import ToolDefinition
 
-__all__ = ["tool_model"]
+__all__ = ["tool_model", "tools_as_sent"]
 
 
 def tool_model(model: LanguageModel) -> Model[Any]:
@@ -41,6 +41,14 @@ def tool_model(model: LanguageModel) -> Model[Any]:
     if isinstance(model, OpenAICompatibleLanguageModel):
         return _OpenAICompatibleModel(model)
     return _ToldModel(model)
+
+
+def tools_as_sent(model: LanguageModel, tools: Sequence[ToolDefinition]) -> list[dict[str, Any]]:
+    """What is sent for the tools, for a budget to count."""
+    if isinstance(model, PydanticAILanguageModel | OpenAICompatibleLanguageModel):
+        return [_function(tool) for tool in tools]
+    told, wish = _told(tools)
+    return [{"told": told}, {"schema": wish}]
 
 
 class _Adapted(Model[Any]):
@@ -89,18 +97,7 @@ class _OpenAICompatibleModel(_Adapted):
     async def _answer(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition]
     ) -> tuple[list[ModelResponsePart], Usage]:
-        handed = [
-            {
-                "type": "function",
-                "function": {
-                    "name": tool.name,
-                    "description": tool.description or "",
-                    "parameters": tool.parameters_json_schema,
-                },
-            }
-            for tool in tools
-        ]
-        message, usage = await self._server.exchange(to_openai(messages), tools=handed)
+        message, usage = await self._server.exchange(to_openai(messages), tools=[_function(tool) for tool in tools])
         return _parts(self.system, message), usage
 
 
@@ -110,12 +107,23 @@ class _ToldModel(_Adapted):
     async def _answer(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition]
     ) -> tuple[list[ModelResponsePart], Usage]:
-        told = ChatMessage(ChatRole.SYSTEM, render("tool_calls", tools="\n".join(map(_described, tools))))
-        completion = await self._inner.complete([told, *to_chat(messages)], schema=_wish([tool.name for tool in tools]))
+        told, wish = _told(tools)
+        chat = [ChatMessage(ChatRole.SYSTEM, told), *to_chat(messages)]
+        completion = await self._inner.complete(chat, schema=wish)
         data = completion.data or {}
         calls = data.get("calls") or []
         parts: list[ModelResponsePart] = [ToolCallPart(call["tool"], call["arguments"]) for call in calls]
         return parts or [TextPart(str(data.get("answer") or ""))], completion.usage
+
+
+def _function(tool: ToolDefinition) -> dict[str, Any]:
+    described = {"name": tool.name, "description": tool.description or "", "parameters": tool.parameters_json_schema}
+    return {"type": "function", "function": described}
+
+
+def _told(tools: Sequence[ToolDefinition]) -> tuple[str, dict[str, Any]]:
+    """What a model that calls no tools is told of them, and the schema of the object that it is asked for."""
+    return render("tool_calls", tools="\n".join(map(_described, tools))), _wish([tool.name for tool in tools])
 
 
 def _described(tool: ToolDefinition) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from lamina.agents import Agent, AgentAnswer, AgentRegistry, Tool, ToolContext
 from lamina.agents.executing import OnPiece, Turn, run_agent
 from lamina.agents.metering import AbsentModel, MeteredModel
+from lamina.agents.tool_loop import sent_for_tools
 from lamina.context.manager import ContextEngineManager
 from lamina.domain.context import ComputedContext
 from lamina.domain.intent import Intent, IntentError, IntentResult, IntentStatus
@@ -164,7 +165,7 @@ class TurnRunner:
                 namespace=intent.namespace,
                 model=serving.model.model,
                 system=definition.instructions,
-                tools=[_schema(tool) for tool in (*definition.tools, *serving.more_tools)],
+                tools=sent_for_tools([*definition.tools, *serving.more_tools], serving.model),
             )
         except _CALLERS_FAULT:
             raise
@@ -288,11 +289,6 @@ def _told(error: Exception) -> IntentError:
     except Exception:  # noqa: BLE001 - a host's error, whose words cannot be had
         words = ""
     return IntentError(type(error).__name__, words or "it gave no reason")
-
-
-def _schema(tool: Tool) -> dict[str, Any]:
-    """What is sent for a tool, so that the context's budget counts it."""
-    return {"name": tool.name, "description": tool.description, "parameters": dict(tool.schema)}
 
 
 def _messages(answer: AgentAnswer) -> list[Message]:

@@ -10,7 +10,11 @@ from lamina.domain.document import RagChunk
 
 __all__ = ["render_chunks"]
 
-_IMITATION: Final = re.compile(r"^(?=[ \t]*\[.*\] \(score )", re.MULTILINE)
+_IMITATION: Final = re.compile(
+    r"(?:^|(?<=[\r\v\f\x1c-\x1e\x85\u2028\u2029]))(?=[^\w\n\[]*\[[^\n]*\]\s*\(\s*score\b)",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""Where a line, of whatever kind of line end, begins as a block does, or so nearly that a reader would not mind."""
 
 
 def render_chunks(chunks: Iterable[RagChunk]) -> str:
