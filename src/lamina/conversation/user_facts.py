@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from lamina.conversation.originals import originals
 from lamina.conversation.rolling import MAX_FACT_CHARS, one_line
-from lamina.conversation.summarizer import Summarizer, SummaryFailed, ask
+from lamina.conversation.summarizer import MOST_FACTS, MOST_TOPICS, Summarizer, SummaryFailed, ask, texts_of
 from lamina.conversation.transcript import document_text, pieces, transcript_line
 from lamina.domain.lexical import index_terms, query_terms
 from lamina.domain.memory import Layer, Trust
 from lamina.domain.message import Message, Role, TextPart
 from lamina.domain.message_size import Count
-from lamina.domain.text import clean, is_blank
+from lamina.domain.text import is_blank
 from lamina.domain.thread import Thread
 from lamina.errors import ProviderError
 from lamina.memory.engine import MemoryEngine
@@ -30,9 +30,6 @@ _PAGE: Final = 200
 """So many messages are read from the store at once."""
 RELEVANCE: Final = 0.8
 TAGS: Final = ("auto", "compaction")
-_MOST_FACTS: Final = 10
-"""Of one answer; so many are asked for."""
-_MOST_TOPICS: Final = 5
 _MOST_ORIGINS: Final = 3
 _MAX_SOURCE_CHARS: Final = 512
 _GENERIC: Final = frozenset(
@@ -114,7 +111,7 @@ async def store_facts(
             owner=thread.owner,
             namespace=thread.namespace,
             relevance=RELEVANCE,
-            tags=tags[: len(TAGS) + _MOST_TOPICS],
+            tags=tags[: len(TAGS) + MOST_TOPICS],
             metadata=metadata,
             source=f"conversation:{thread.id}"[:_MAX_SOURCE_CHARS],
             trust=fact.trust,
@@ -160,11 +157,6 @@ async def _find_facts(
     for piece in pieces(lines, room=config.room(count(instruction)), most=config.max_calls, count=count):
         conversation = [ChatMessage(ChatRole.SYSTEM, instruction), ChatMessage(ChatRole.USER, piece)]
         answer = await ask(llm, conversation, schema=_SCHEMA, config=config)
-        facts += _texts(answer.data, "facts")[:_MOST_FACTS]
-        topics += _texts(answer.data, "topics")
-    return weighed(facts, messages), list(dict.fromkeys(topics))[:_MOST_TOPICS]
-
-
-def _texts(data: Mapping[str, Any] | None, name: str) -> list[str]:
-    value = None if data is None else data.get(name)
-    return [clean(each) for each in value if isinstance(each, str)] if isinstance(value, list | tuple) else []
+        facts += texts_of(answer.data or {}, "facts")[:MOST_FACTS]
+        topics += texts_of(answer.data or {}, "topics")
+    return weighed(facts, messages), list(dict.fromkeys(topics))[:MOST_TOPICS]
