@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lamina.domain.message import Message, Role
 
-__all__ = ["atomic_groups", "orphans", "sendable"]
+__all__ = ["atomic_groups", "group_start", "orphans", "results_by_caller", "sendable"]
 
 
 def atomic_groups(messages: Sequence[Message]) -> list[range]:
@@ -31,10 +31,24 @@ def atomic_groups(messages: Sequence[Message]) -> list[range]:
     return groups
 
 
+def group_start(messages: Sequence[Message], place: int) -> int:
+    """The place where the group of this place begins; a place behind all messages stays as it is."""
+    return next((group.start for group in atomic_groups(messages) if place in group), place)
+
+
 def orphans(messages: Sequence[Message]) -> list[int]:
     """The places of tool results whose call does not stand before them: providers refuse these."""
     callers = _callers(messages)
     return [place for place, message in enumerate(messages) if message.role is Role.TOOL and callers[place] is None]
+
+
+def results_by_caller(messages: Sequence[Message]) -> dict[int, dict[str, Message]]:
+    """For the place of each message that called: the first result of each of its calls that has one, by call id."""
+    results: dict[int, dict[str, Message]] = {}
+    for message, caller in zip(messages, _callers(messages), strict=True):
+        if caller is not None and message.tool_call_id is not None:
+            results.setdefault(caller, {}).setdefault(message.tool_call_id, message)
+    return results
 
 
 def sendable(messages: Sequence[Message]) -> list[Message]:
@@ -44,10 +58,7 @@ def sendable(messages: Sequence[Message]) -> list[Message]:
     results without a call before them, a second result of the same call, and calls that were never
     answered: those of the end, whose results may still come, are kept, and so is what was said beside them.
     """
-    results: dict[int, dict[str, Message]] = {}
-    for message, caller in zip(messages, _callers(messages), strict=True):
-        if caller is not None and message.tool_call_id is not None:
-            results.setdefault(caller, {}).setdefault(message.tool_call_id, message)
+    results = results_by_caller(messages)
     last_spoken = max((place for place, each in enumerate(messages) if each.role is not Role.TOOL), default=-1)
     sent: list[Message] = []
     for place, message in enumerate(messages):
