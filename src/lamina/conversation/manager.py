@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
+from lamina.conversation.compaction import originals
 from lamina.conversation.expanding import ExpandTool, make_expand_tool
 from lamina.conversation.folding import CompactionReport, Folder, ThreadGate
 from lamina.conversation.messages import (
@@ -17,7 +18,6 @@ from lamina.conversation.messages import (
     read_calls,
     read_role,
 )
-from lamina.conversation.originals import originals
 from lamina.conversation.reading import ThreadOriginals, ThreadReader, check_owner, without_reserved
 from lamina.conversation.summarizer import CustomSummarizer, Summarizer
 from lamina.conversation.thread_tiers import ThreadTiers

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from lamina.conversation.originals import originals
+from lamina.conversation.compaction import originals
 from lamina.conversation.rolling import MAX_FACT_CHARS, one_line
 from lamina.conversation.summarizer import MOST_FACTS, MOST_TOPICS, Summarizer, SummaryFailed, ask, texts_of
 from lamina.conversation.transcript import document_text, pieces, transcript_line
