@@ -119,7 +119,7 @@ class SqliteStateStore(StateStore):
         check_change(ref, now)
         checked = None if metadata is None else storable_json("metadata", metadata)
         return await self._write(
-            lambda connection: threads.change_thread(
+            lambda connection: threads.update_thread(
                 connection, ref, now=now, status=status, metadata=checked, expected_revision=expected_revision
             )
         )
