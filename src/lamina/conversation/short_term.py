@@ -18,10 +18,10 @@ from lamina.conversation.memory_events import (
     MemoryEventInput,
     changed_event,
     named_session,
-    new_message_id,
     read_event,
     session_of,
 )
+from lamina.conversation.messages import new_message_id
 from lamina.conversation.session_reading import SessionReader
 from lamina.conversation.session_store import SessionLocks, SessionStore
 from lamina.conversation.structured import StructuredSummary
