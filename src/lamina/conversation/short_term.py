@@ -26,7 +26,7 @@ from lamina.conversation.session_reading import SessionReader
 from lamina.conversation.session_store import SessionLocks, SessionStore
 from lamina.conversation.structured import StructuredSummary
 from lamina.conversation.summarizing import summarize_by_model, summarize_by_rules
-from lamina.conversation.tiering import PINNED_KEY, TierManager, TierSteps
+from lamina.conversation.tiering import PINNED_KEY, TierManager, TierSteps, size_of
 from lamina.conversation.tiers import ContextReport, Tier, tier_of
 from lamina.domain.memory import DEFAULT_NAME, UNSET, Unset
 from lamina.domain.message import ContentPart, Message
@@ -228,7 +228,7 @@ class BaseMemory(SessionReader):
     async def tier(self, session_id: str | None = None) -> Tier:
         """In which tier the session is now."""
         head = await self._sessions.head(named_session(session_id))
-        size = None if head is None else await self._tiers.size(head.ref)
+        size = None if head is None else await size_of(self._sessions.state, head.ref)
         return Tier.NORMAL if size is None else tier_of(size.tokens, self.thresholds)
 
     async def manage_context(self, session_id: str | None = None) -> ContextReport:
