@@ -18,8 +18,8 @@ from lamina.conversation.messages import (
     read_calls,
     read_role,
 )
-from lamina.conversation.reading import ThreadOriginals, ThreadReader, check_owner, without_reserved
 from lamina.conversation.summarizer import CustomSummarizer, Summarizer
+from lamina.conversation.thread_reading import ThreadOriginals, ThreadReader, check_owner, without_reserved
 from lamina.conversation.thread_tiers import ThreadTiers
 from lamina.conversation.user_facts import extract_facts
 from lamina.conversation.window import WindowPolicy

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from lamina.conversation.compaction import COMPACTION_KEY, compaction_of
 from lamina.conversation.messages import message_of
-from lamina.conversation.summarizing import SUMMARY_KEY
+from lamina.conversation.structured_summarizer import SUMMARY_KEY
 from lamina.domain.memory import Unset
 from lamina.domain.message import ContentPart, Message
 from lamina.domain.message_size import message_tokens

@@ -25,7 +25,7 @@ from lamina.conversation.messages import new_message_id
 from lamina.conversation.session_reading import SessionReader
 from lamina.conversation.session_store import SessionLocks, SessionStore
 from lamina.conversation.structured import StructuredSummary
-from lamina.conversation.summarizing import summarize_by_model, summarize_by_rules
+from lamina.conversation.structured_summarizer import summarize_by_model, summarize_by_rules
 from lamina.conversation.tiering import PINNED_KEY, TierManager, TierSteps, size_of
 from lamina.conversation.tiers import ContextReport, Tier, tier_of
 from lamina.domain.memory import DEFAULT_NAME, UNSET, Unset
@@ -43,11 +43,11 @@ from lamina.providers.tokens import EstimateCounter
 from lamina.settings.tiers import ContextThresholds
 from lamina.state.sqlite import SqliteStateStore
 
-__all__ = ["BaseMemory", "Labeler", "Summarizer"]
+__all__ = ["BaseMemory", "Labeler", "MemorySummarizer"]
 
 log = logging.getLogger(__name__)
 
-Summarizer: TypeAlias = Callable[[list[MemoryEvent]], Any]
+MemorySummarizer: TypeAlias = Callable[[list[MemoryEvent]], Any]
 """Gets events in full (before them, one that shows the former summary, if there is one), and returns a
 `StructuredSummary`, a mapping of its fields or a text; sync or async."""
 
@@ -91,7 +91,7 @@ class BaseMemory(SessionReader):
         *,
         tenant: str = DEFAULT_NAME,
         owner: str | None = None,
-        summarizer: Summarizer | None = None,
+        summarizer: MemorySummarizer | None = None,
         llm: LanguageModel | None = None,
         labeler: Labeler | None = None,
         thresholds: ContextThresholds | Mapping[str, Any] | None = None,

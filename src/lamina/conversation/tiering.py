@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from lamina.conversation.compaction import decompress_event, is_compacted
 from lamina.conversation.labels import named, tool_names
 from lamina.conversation.structured import StructuredSummary, complete_summary, fitted, summary_from_json, summary_text
-from lamina.conversation.summarizing import SUMMARY_KEY, summarize_by_rules
+from lamina.conversation.structured_summarizer import SUMMARY_KEY, summarize_by_rules
 from lamina.conversation.tiers import ContextReport, Tier, must_summarize, tail_start, tier_of, to_compact, to_summarize
 from lamina.domain.message import Message, Role
 from lamina.domain.message_size import message_tokens

@@ -24,7 +24,7 @@ from lamina.ports.state_store import StateStore
 from lamina.prompts import render
 from lamina.settings.conversation import SummaryConfig
 
-__all__ = ["Fact", "extract_facts", "own_words", "store_facts", "weighed"]
+__all__ = ["UserFact", "extract_facts", "own_words", "store_facts", "weighed"]
 
 _PAGE: Final = 200
 """So many messages are read from the store at once."""
@@ -48,7 +48,7 @@ _SCHEMA: Final[Mapping[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class UserFact:
     """A fact, and the ids of the user's messages that bear it out best; trusted if at least half of its words do."""
 
     text: str
@@ -65,7 +65,7 @@ def own_words(message: Message) -> str:
     return "\n".join(part.text for part in message.content if isinstance(part, TextPart))
 
 
-def weighed(facts: Iterable[str], messages: Sequence[Message]) -> list[Fact]:
+def weighed(facts: Iterable[str], messages: Sequence[Message]) -> list[UserFact]:
     """The facts that may become memories, with what they rest on.
 
     One that holds a word which stands in a tool's result or a document, and not in the user's own words,
@@ -90,12 +90,12 @@ def weighed(facts: Iterable[str], messages: Sequence[Message]) -> list[Fact]:
         ranked = sorted(told, key=lambda each: -sum(not told[each].isdisjoint(forms) for forms in borne))
         origins = [id for id in ranked if any(not told[id].isdisjoint(forms) for forms in borne)]
         trust = Trust.TRUSTED if share >= 0.5 else Trust.UNTRUSTED  # noqa: PLR2004 - half, as the docstring says
-        found.append(Fact(text, trust, tuple(origins[:_MOST_ORIGINS])))
+        found.append(UserFact(text, trust, tuple(origins[:_MOST_ORIGINS])))
     return found
 
 
 async def store_facts(
-    memory: MemoryEngine, thread: Thread, facts: Sequence[Fact], *, topics: Sequence[str], span: tuple[int, int]
+    memory: MemoryEngine, thread: Thread, facts: Sequence[UserFact], *, topics: Sequence[str], span: tuple[int, int]
 ) -> list[str]:
     """Remember the facts for the thread's owner and namespace; the ids of those that no hook vetoed.
 
@@ -146,7 +146,7 @@ async def extract_facts(
 
 async def _find_facts(
     llm: LanguageModel, messages: Sequence[Message], config: SummaryConfig, count: Count
-) -> tuple[list[Fact], list[str]]:
+) -> tuple[list[UserFact], list[str]]:
     """The facts and topics in the user's own words alone, which is all that the model is shown."""
     spoken = [Message(Role.USER, own_words(each), id=each.id, index=each.index) for each in messages]
     lines = [transcript_line(message) for message in spoken if not is_blank(message.text)]
