@@ -103,7 +103,13 @@ class BaseMemory(SessionReader):
         new_id: IdFactory = new_message_id,
         emit: Emit | None = None,
     ) -> None:
-        for name, callback in (("summarizer", summarizer), ("labeler", labeler), ("filter", compaction_filter)):
+        callbacks = {
+            "summarizer": summarizer,
+            "labeler": labeler,
+            "compaction_filter": compaction_filter,
+            "on_before_summarize": on_before_summarize,
+        }
+        for name, callback in callbacks.items():
             if callback is not None and not callable(callback):
                 raise ConfigError(name, f"must be a callable, not {type(callback).__name__}", "Give a function.")
         self.thresholds = ContextThresholds.of(thresholds)
@@ -319,8 +325,7 @@ class BaseMemory(SessionReader):
         Raises:
             InvalidInput: no summary of this session is being made.
         """
-        if session_id not in self._waiting:
-            raise InvalidInput("session_id", "names a session of which no summary is being made", "Use manage_context.")
+        self._being_summarized(session_id)
 
     async def clear_summarized_events(self, session_id: str, recent_to_keep: int) -> None:  # noqa: ARG002 - likewise
         """Put the new summary in the place of what it covers; the last `recent_to_keep` events are not among that.
@@ -330,8 +335,7 @@ class BaseMemory(SessionReader):
         Raises:
             InvalidInput: no summary of this session is being made.
         """
-        await BaseMemory.store_summary(self, session_id, StructuredSummary())
-        thread, summary = self._waiting[session_id]
+        thread, summary = self._being_summarized(session_id)
         await self._sessions.state.fold(
             thread.ref,
             summary,
@@ -339,6 +343,11 @@ class BaseMemory(SessionReader):
             now=self._clock(),
             expected_created_at=thread.created_at,
         )
+
+    def _being_summarized(self, session_id: str) -> tuple[Thread, Summary]:
+        if session_id not in self._waiting:
+            raise InvalidInput("session_id", "names a session of which no summary is being made", "Use manage_context.")
+        return self._waiting[session_id]
 
     # The steps of the tiers.
 
