@@ -13,6 +13,7 @@ from lamina.domain.storable import (
     storable_fold,
     storable_json,
     storable_replacement,
+    storable_summary,
     storable_thread,
 )
 from lamina.domain.thread import Summary, Thread, ThreadEvent
@@ -134,7 +135,7 @@ def test_a_summary_may_cover_what_the_former_one_did():
 
 def test_a_summary_of_no_text_is_refused():
     with pytest.raises(InvalidType):
-        storable_fold(Summary("x", 1, 1, NOW, facts=[3]), 0)
+        storable_summary(Summary("x", 1, 1, NOW, facts=[3]))
 
 
 def test_a_replacement_names_each_index_once():

@@ -39,6 +39,7 @@ __all__ = [
     "storable_fold",
     "storable_json",
     "storable_replacement",
+    "storable_summary",
     "storable_thread",
 ]
 
@@ -178,14 +179,25 @@ def storable_replacement(
 
 
 def storable_fold(summary: Summary, expected_folded_through: int) -> Summary:
-    """A copy of a summary that may become the current one of a thread that is folded through this index."""
+    """A summary that may become the current one of a thread that is folded through this index."""
+    checked = storable_summary(summary)
+    if checked.to_index < check_whole_number("expected_folded_through", expected_folded_through, 0, MAX_INDEX):
+        problem = f"is {checked.to_index}, and the thread is folded through {expected_folded_through} already"
+        raise InvalidInput("to_index", problem, "A new summary covers at least what the former one did.")
+    return checked
+
+
+def is_same_event(one: ThreadEvent, other: ThreadEvent) -> bool:
+    """Whether nothing tells them apart in storage: 1, 1.0 and True do, the order of keys does not."""
+    return _whole(one) == _whole(other)
+
+
+def storable_summary(summary: Summary) -> Summary:
+    """The summary with a copy of all that it holds."""
     check_whole_number("to_index", summary.to_index, 1, MAX_INDEX)
     check_whole_number("from_index", summary.from_index, 1, summary.to_index)
     check_whole_number("tokens", summary.tokens, 0, MAX_TOKENS)
     _check_kind("source", summary.source, SummarySource)
-    if summary.to_index < check_whole_number("expected_folded_through", expected_folded_through, 0, MAX_INDEX):
-        problem = f"is {summary.to_index}, and the thread is folded through {expected_folded_through} already"
-        raise InvalidInput("to_index", problem, "A new summary covers at least what the former one did.")
     return summary.replace(
         text=_text("text", summary.text),
         created_at=check_instant("created_at", summary.created_at),
@@ -193,11 +205,6 @@ def storable_fold(summary: Summary, expected_folded_through: int) -> Summary:
         facts=[_text("facts", each) for each in summary.facts],
         form=storable_json("form", summary.form),
     )
-
-
-def is_same_event(one: ThreadEvent, other: ThreadEvent) -> bool:
-    """Whether nothing tells them apart in storage: 1, 1.0 and True do, the order of keys does not."""
-    return _whole(one) == _whole(other)
 
 
 def storable_document(document: Document) -> Document:

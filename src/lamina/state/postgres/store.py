@@ -134,10 +134,10 @@ class PostgresStateStore(StateStore):
         expected_revision: int | None = None,
     ) -> bool:
         check_change(ref, now)
-        checked = None if metadata is None else storable_json("metadata", metadata)
+        stored = None if metadata is None else storable_json("metadata", metadata)
         return await self._write(
             lambda session: threads.update_thread(
-                session, ref, now=now, status=status, metadata=checked, expected_revision=expected_revision
+                session, ref, now=now, status=status, metadata=stored, expected_revision=expected_revision
             ),
             ref,
         )
