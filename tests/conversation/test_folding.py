@@ -509,10 +509,11 @@ async def test_memories_are_extracted_from_archived_threads_and_from_the_users_w
     assert len(await memory.query()) == 1
 
 
-async def test_extracting_needs_a_model_and_tells_of_its_failure(make, memory, fill):
+@pytest.mark.parametrize("failure", [ProviderUnavailable("m", "down"), ProviderError("m", "refused"), "no object"])
+async def test_extracting_needs_a_model_and_tells_of_its_failure(make, memory, fill, failure):
     with pytest.raises(NoModelConfiguredError):
         await make(memory=memory).extract_memories("t")
-    manager = make(llm=EchoModel([ProviderUnavailable("m", "down")]), memory=memory)
+    manager = make(llm=EchoModel([failure]), memory=memory)
     await fill(manager, 1)
     with pytest.raises(ProviderError):
         await manager.extract_memories("t")

@@ -7,7 +7,7 @@ import logging
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from lamina.conversation.originals import originals
+from lamina.conversation.compaction import originals
 from lamina.conversation.rolling import SummaryDraft, rendered
 from lamina.conversation.setbacks import Setbacks
 from lamina.conversation.summarizer import Summarizer, SummaryFailed

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
+from lamina.conversation.compaction import originals
 from lamina.conversation.expanding import ExpandTool, make_expand_tool
 from lamina.conversation.folding import CompactionReport, Folder, ThreadGate
 from lamina.conversation.messages import (
@@ -18,9 +19,8 @@ from lamina.conversation.messages import (
     read_calls,
     read_role,
 )
-from lamina.conversation.originals import originals
-from lamina.conversation.reading import ThreadOriginals, ThreadReader, check_owner, without_reserved
 from lamina.conversation.summarizer import CustomSummarizer, Summarizer
+from lamina.conversation.thread_reading import ThreadOriginals, ThreadReader, check_owner, without_reserved
 from lamina.conversation.thread_tiers import ThreadTiers
 from lamina.conversation.user_facts import extract_facts
 from lamina.conversation.window import WindowPolicy

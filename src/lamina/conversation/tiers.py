@@ -14,7 +14,7 @@ from enum import IntEnum
 
 from lamina.conversation.compaction import is_compacted
 from lamina.domain.message import Message, Role
-from lamina.domain.message_groups import atomic_groups
+from lamina.domain.message_groups import group_start
 from lamina.domain.thread import ThreadEvent
 from lamina.settings.tiers import ContextThresholds
 
@@ -71,11 +71,7 @@ def tail_start(messages: Sequence[Message], recent_to_keep: int) -> int:
 
     A tool call that may yet be answered stays as well: one without a result, and nobody but tools after it.
     """
-    start = min(max(0, len(messages) - recent_to_keep), _first_open_call(messages))
-    for group in atomic_groups(messages):
-        if group.start < start < group.stop:
-            return group.start
-    return start
+    return group_start(messages, min(max(0, len(messages) - recent_to_keep), _first_open_call(messages)))
 
 
 def to_compact(events: Sequence[ThreadEvent], thresholds: ContextThresholds) -> list[int]:
