@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from lamina.conversation.compaction import compact_event, is_compacted
 from lamina.conversation.labels import label_of
-from lamina.conversation.tiers import Tier, must_summarize, tier_of, to_compact
+from lamina.conversation.tiers import (
+    Tier,
+    is_worth_a_summary,
+    must_summarize,
+    tier_of,
+    to_compact,
+    to_summarize,
+)
 from lamina.domain.message_size import message_tokens
 from lamina.domain.thread import Thread, ThreadEvent, ThreadRef
 from lamina.ports.clock import Clock
@@ -53,6 +60,8 @@ class ThreadTiers:
         if changed and await self._store.replace_events(
             ref, [new for _, new in changed], expected=[old for old, _ in changed]
         ):
+            now = {new.message.index: new for _, new in changed}
+            events = [now.get(event.message.index, event) for event in events]
             gain = sum(old.tokens - new.tokens for old, new in changed)
             facts = {
                 "thread_id": ref.id,
@@ -62,7 +71,8 @@ class ThreadTiers:
             }
             if self._emit is not None:
                 self._emit(Event(EventName.CONTEXT_COMPACTED, self._clock(), ref.tenant, facts))
-        return must_summarize(tokens - gain, gain, self.thresholds)
+        older = events[: to_summarize(events, self.thresholds.recent_to_keep)]
+        return must_summarize(tokens - gain, gain, self.thresholds) and is_worth_a_summary(older, self.thresholds)
 
     async def _size(self, thread: Thread) -> int:
         """What all that is shown of the thread costs; takes the same time however long the thread is."""

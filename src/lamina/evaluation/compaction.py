@@ -120,6 +120,7 @@ async def evaluate_thread(
             thresholds = ContextThresholds(pre_rot_threshold=run.pre_rot)
             manager = thread_manager(store, thresholds=thresholds, counter=counter, llm=llm)
             covered = before = 0
+            context = ThreadContext()
             for message in transcript.messages:
                 await manager.add_messages(SESSION, [message])
                 thread = await store.get_thread(ThreadRef(manager.tenant, SESSION))

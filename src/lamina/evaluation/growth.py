@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import statistics
 import tempfile
 import time
@@ -114,6 +115,6 @@ def _figures(
 
 
 def _renamed(message: Message, mark: str) -> Message:
-    calls = [call.replace(id=f"{call.id}.{mark}") for call in message.tool_calls]
+    calls = [dataclasses.replace(call, id=f"{call.id}.{mark}") for call in message.tool_calls]
     answered = None if message.tool_call_id is None else f"{message.tool_call_id}.{mark}"
-    return message.replace(tool_calls=type(message.tool_calls)(calls), tool_call_id=answered)
+    return message.replace(tool_calls=calls, tool_call_id=answered)

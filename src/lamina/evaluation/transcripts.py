@@ -55,9 +55,8 @@ def load_transcripts(path: Path) -> Iterator[Transcript]:
     Raises:
         InvalidInput: a line cannot be read.
     """
-    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
     collection = path.name.partition(".")[0]
-    with opened as lines:
+    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, start=1):
             try:
                 row = json.loads(line)
@@ -74,7 +73,9 @@ def read_messages(rows: Sequence[Mapping[str, Any]]) -> list[Message]:
     messages: list[Message] = []
     open_calls: list[str] = []
     for number, row in enumerate(rows):
-        fields = {name: row[name] for name in ("role", "content", "name", "tool_calls", "tool_call_id") if row.get(name)}
+        fields = {
+            name: row[name] for name in ("role", "content", "name", "tool_calls", "tool_call_id") if row.get(name)
+        }
         if fields["role"] == Role.TOOL and "tool_call_id" not in fields:
             if not open_calls:
                 call = {"id": f"call_{number}", "function": {"name": row.get("name") or "tool", "arguments": "{}"}}
