@@ -87,7 +87,7 @@ async def test_where_the_tail_alone_is_too_large_not_every_message_costs_a_summa
     manager = make(context_engineering=THRESHOLDS, policy=WindowPolicy(1_001, 1_000), llm=model)
     for number in range(40):
         await manager.add_message_to_thread("t", "user", f"{number} " + "crane " * 1_500)
-    assert 1 <= len(model.calls) <= 40 // 3
+    assert 1 <= len(model.calls) <= 40 // 2
     assert (await manager.get_thread_context("t")).summary == "They spoke of cranes."
 
 

@@ -19,9 +19,9 @@ from lamina.agents.tool_loop import MAX_ROUNDS, answer_with_tools
 from lamina.domain.context import ComputedContext
 from lamina.domain.context_rendering import messages_of
 from lamina.domain.intent import Intent
-from lamina.domain.text import clean, is_blank
 from lamina.domain.message import Message, Role
 from lamina.domain.message_groups import orphans
+from lamina.domain.text import clean, is_blank
 from lamina.errors import InvalidInput, InvalidType, ProviderError
 from lamina.ports.language_model import Completion, LanguageModel
 

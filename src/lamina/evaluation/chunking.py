@@ -123,7 +123,7 @@ def evaluate_chunks(text: str, chunks: Sequence[RagChunk], size: int, count: Cou
     fitting = [span for span in found if count(text[slice(*span)]) <= size]
     into.fences += len(fitting)
     into.fences_split += sum(_is_cut(span, ordered) for span in fitting)
-    fitting = [span for span in table_rows(text, found) if count(text[slice(*span)]) <= size]
+    fitting = [span for span in table_rows(text, found) if count(f"{text[slice(*span)]}\n") <= size]
     into.rows += len(fitting)
     into.rows_split += sum(_is_cut(span, ordered) for span in fitting)
 

@@ -18,6 +18,7 @@ from lamina.domain.message_groups import orphans
 from lamina.domain.message_json import message_to_json
 from lamina.domain.message_size import Count, message_tokens, messages_tokens
 from lamina.domain.thread import ThreadContext, ThreadRef
+from lamina.errors import InvalidInput
 from lamina.evaluation.transcripts import Transcript
 from lamina.ports.language_model import LanguageModel
 from lamina.ports.state_store import StateStore
@@ -78,9 +79,13 @@ async def evaluate_memory(
     counter: TokenCounter | None = None,
     make: MemoryFactory = BaseMemory,
 ) -> TierFigures:
-    """Replay the transcript into a short-term memory; `pre_rot` is lowered to half of its tokens."""
+    """Replay the transcript into a short-term memory; `pre_rot` is lowered to half of its tokens.
+
+    Raises:
+        InvalidInput: the transcript has no messages.
+    """
     count = (counter := counter or EstimateCounter()).count
-    total = messages_tokens(transcript.messages, count)
+    total = _size(transcript, count)
     compacted = await _memory_in_tier_2(transcript, total, counter, make)
     run = _Run(transcript, total, lowered(pre_rot, total), compacted, count)
     thresholds = {"pre_rot_threshold": run.pre_rot}
@@ -109,7 +114,7 @@ async def evaluate_thread(
 ) -> TierFigures:
     """As `evaluate_memory`, into a thread that is kept as a kernel keeps it, in a file of its own."""
     count = (counter := counter or EstimateCounter()).count
-    total = messages_tokens(transcript.messages, count)
+    total = _size(transcript, count)
     with tempfile.TemporaryDirectory(prefix="lamina-eval-") as folder:
         async with SqliteStateStore(Path(folder) / "threads.db") as store:
             high = _only_tier_2(total)
@@ -199,6 +204,12 @@ class _Run:
             restored=_share_restored(transcript.messages, kept),
             orphans=len(list(orphans(context))),
         )
+
+
+def _size(transcript: Transcript, count: Count) -> int:
+    if not transcript.messages:
+        raise InvalidInput("transcript", f"{transcript.id!r} has no messages", "Leave it out.")
+    return messages_tokens(transcript.messages, count)
 
 
 async def _memory_in_tier_2(
