@@ -40,7 +40,8 @@ def examples(command: Any) -> list[str]:
 
 def test_all_the_commands_are_there() -> None:
     wanted = "remember recall list get forget decay stats import export reembed doctor demo version migrate-v1".split()
-    assert {" ".join(path[1:]) for path in COMMANDS} == {*wanted, "config show", "config path", "eval locomo"}
+    evaluations = {f"eval {name}" for name in ("locomo", "transcripts", "documents", "context")}
+    assert {" ".join(path[1:]) for path in COMMANDS} == {*wanted, "config show", "config path", *evaluations}
 
 
 @EVERY

@@ -9,7 +9,6 @@ from lamina.domain.message import Message
 from lamina.errors import InvalidInput
 from lamina.evaluation.compaction import evaluate_memory, evaluate_thread
 from lamina.evaluation.transcripts import Transcript, read_messages
-from lamina.testing import EchoModel
 
 PATHS = [f"src/part_{number}/module.py" for number in range(4)]
 WAYS = pytest.mark.parametrize("evaluate", [evaluate_memory, evaluate_thread])
@@ -119,15 +118,6 @@ async def test_a_memory_that_shortens_nothing_saves_nothing(transcript):
     figures = await evaluate_memory(transcript, pre_rot=2_500, make=Idle)
     assert (figures.saved, figures.summaries, figures.saved_of_summarized, figures.saved_by_run) == (0.0, 0, None, None)
     assert figures.over_budget
-
-
-async def test_a_thread_whose_model_says_nothing_of_the_files_is_found_out(transcript):
-    model = EchoModel([{"summary": "They worked.", "topics": [], "facts": []}] * 500)
-    figures = await evaluate_thread(transcript, pre_rot=2_500, llm=model)
-    assert figures.restored == 1.0
-    assert figures.summaries > 1
-    by_rules = await evaluate_thread(transcript, pre_rot=2_500)
-    assert figures.saved_of_summarized > by_rules.saved_of_summarized
 
 
 async def test_a_transcript_without_paths_names_them_all():

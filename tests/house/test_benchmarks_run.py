@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -30,3 +31,15 @@ def test_the_benchmark_of_storing_and_recalling_finds_the_exact_nearest(root):
     out = output_of(root, "benchmarks/store_and_recall.py", "400", "4")
     assert "recall by owner, hybrid" in out
     assert out.splitlines()[-1] == "recall@10 by vector, against exact: 1.000"
+
+
+def test_the_benchmark_of_adding_tells_the_time_at_each_number_of_messages(root, tmp_path):
+    messages = [{"role": ("user", "assistant")[n % 2], "content": f"Message {n} of the log."} for n in range(12)]
+    (tmp_path / "a.jsonl").write_text(json.dumps({"id": "a", "messages": messages}), encoding="utf-8")
+    out = output_of(root, "benchmarks/compaction.py", str(tmp_path), "2000", "10", "30")
+    assert [line.split()[:2] for line in out.splitlines()[1:]] == [
+        ["memory", "10"],
+        ["memory", "30"],
+        ["thread", "10"],
+        ["thread", "30"],
+    ]

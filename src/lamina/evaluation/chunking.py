@@ -167,7 +167,7 @@ def table_rows(text: str, fenced: Iterable[Span]) -> Iterator[Span]:
 
 
 def measure_speed(
-    tree: DocumentTree, *, options: ChunkOptions | None = None, sizes: Sequence[int] = DEFAULT_SIZES
+    tree: DocumentTree, *, options: ChunkOptions | None = None, sizes: Sequence[int] | None = None
 ) -> list[SpeedFigures]:
     """Chunk one text of each size, which is the tree's documents one after another, over again until it is full.
 
@@ -177,7 +177,7 @@ def measure_speed(
     count = EstimateCounter().count
     whole = "\n\n".join(text for _, text in tree.documents)
     figures = []
-    for size in sizes if whole.strip() else ():
+    for size in (sizes or DEFAULT_SIZES) if whole.strip() else ():
         text = (whole * (size // len(whole) + 1))[:size]
         figures.append(SpeedFigures(size, min(_seconds(text, options, count) for _ in range(_LEAST_ROUNDS))))
     return figures
