@@ -1,11 +1,11 @@
 """Chunks documentation trees, and texts made to be hard, and checks what chunking promises.
 
-    python benchmarks/chunking.py FOLDER [estimate|o200k_base|cl100k_base]
+    python benchmarks/chunking.py [FOLDER] [estimate|o200k_base|cl100k_base] [LENGTH]
 
 FOLDER holds `*.jsonl.gz` (a document a line, with a `text`), or Markdown files at any depth; without one, only
-the texts that are made here are chunked. For each tree and strategy: how many chunks there are and how large,
-whether every offset is exact and every size within the limit, how many code fences and table rows that fit
-were split, and seconds per million characters of the tree once and four times over.
+the texts that are made here are chunked, of LENGTH characters each. For each tree and strategy: how many chunks
+there are and how large, whether every offset is exact and every size within the limit, how many code fences and
+table rows that fit were split, and seconds per million characters of the tree once and four times over.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ def trees(folder: Path) -> Iterator[tuple[str, list[str]]]:
         yield folder.name, texts
 
 
-def hard_texts() -> Iterator[tuple[str, str]]:
+def hard_texts(length: int) -> Iterator[tuple[str, str]]:
     sentence = "The ferry leaves at nine from the north pier, and at ten on Sundays. "
-    yield "one line without a space", "x" * MILLION
-    yield "one paragraph", sentence * (MILLION // len(sentence))
-    yield "one line of Chinese", "会议改到周五。" * (MILLION // 7)
-    yield "one table of wide rows", "| a |\n|---|\n" + ("| " + "wide " * 180 + "|\n") * (MILLION // 900)
-    yield "one list", "- an item of it\n" * (MILLION // 16)
-    yield "one open fence", "```\n" + "line = 'of code'\n" * (MILLION // 17)
-    yield "spaces", "word" + " " * MILLION + "word"
-    yield "headings alone", "# Heading\n" * (MILLION // 10)
+    yield "one line without a space", "x" * length
+    yield "one paragraph", sentence * (length // len(sentence))
+    yield "one line of Chinese", "会议改到周五。" * (length // 7)
+    yield "one table of wide rows", "| a |\n|---|\n" + ("| " + "wide " * 180 + "|\n") * (length // 900)
+    yield "one list", "- an item of it\n" * (length // 16)
+    yield "one open fence", "```\n" + "line = 'of code'\n" * (length // 17)
+    yield "spaces", "word" + " " * length + "word"
+    yield "headings alone", "# Heading\n" * (length // 10)
 
 
 def spans(text: str) -> Iterator[tuple[Kind, int, int]]:
@@ -123,7 +123,8 @@ def measure(name: str, texts: list[str], count: Count) -> None:
 def main() -> None:
     arguments = sys.argv[1:]
     folder = next((Path(each) for each in arguments if Path(each).is_dir()), None)
-    names = [each for each in arguments if folder is None or Path(each) != folder]
+    length = next((int(each) for each in arguments if each.isdecimal()), MILLION)
+    names = [each for each in arguments if not each.isdecimal() and not Path(each).is_dir()]
     counter = VocabularyCounter(names[0]) if names and names[0] != "estimate" else EstimateCounter()
     counter.count("loads the vocabulary")
     print(f"counted by {counter.name}; sizes 512, overlaps 50; s/M: seconds per million characters")
@@ -131,7 +132,7 @@ def main() -> None:
     print(f"{'fences':>7} {'rows':>5} {'s/M':>7} {'4x':>7}")
     for name, texts in trees(folder) if folder is not None else ():
         measure(name, texts, counter.count)
-    for name, text in hard_texts():
+    for name, text in hard_texts(length):
         measure(name, [text], counter.count)
 
 

@@ -1,3 +1,6 @@
-"""What every test may ask for: a scripted server (`server`), an address of nobody (`unused_url`), `real_model`, `postgres`."""
+"""What every test may ask for.
+
+A scripted server (`server`), an address of nobody (`unused_url`), a real model (`real_model`), a real PostgreSQL.
+"""
 
 pytest_plugins = ["real_model", "real_postgres", "scripted_server"]

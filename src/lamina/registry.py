@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from importlib.metadata import entry_points
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lamina.errors import ConfigError
 
 if TYPE_CHECKING:
+    from lamina.ports.earlier_store import EarlierStore
     from lamina.ports.embedder import Embedder
     from lamina.ports.language_model import LanguageModel
     from lamina.ports.memory_adapter import MemoryAdapter
@@ -19,6 +22,7 @@ __all__ = [
     "load_adapter",
     "load_embedder",
     "load_language_model",
+    "open_earlier",
 ]
 
 
@@ -77,3 +81,10 @@ def adopt_language_model(thing: object) -> LanguageModel:
     """The language model made of a caller's own object or function: see `as_language_model` there."""
     language_model: LanguageModel = _load("lamina.language_models", "llm", "callable")(thing)
     return language_model
+
+
+def open_earlier(path: str | PathLike[str]) -> EarlierStore:
+    """The SQLite file that version 1 wrote, to be read where it is."""
+    from lamina.databases.earlier_sqlite import EarlierSqlite
+
+    return EarlierSqlite(Path(path))

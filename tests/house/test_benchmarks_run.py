@@ -43,3 +43,10 @@ def test_the_benchmark_of_adding_tells_the_time_at_each_number_of_messages(root,
         ["thread", "10"],
         ["thread", "30"],
     ]
+
+
+def test_the_benchmark_of_chunking_finds_every_offset_exact_and_no_fence_or_row_split(root):
+    out = output_of(root, "benchmarks/chunking.py", "docs", "20000")
+    rows = [line.split() for line in out.splitlines()[2:]]
+    assert len(rows) == 9 * 4
+    assert [row[-6:-2] for row in rows if "fixed" not in row] == [["0", "0", "0", "0"]] * 27

@@ -67,7 +67,7 @@ async def test_tenants_that_share_a_file_see_nothing_of_each_other(tmp_path):
         assert "4711" not in "".join(each.content for each in model.calls[1])
         assert await two.memory_engine.count() == 0
         assert (await two.rag.stats()).documents == 0
-        assert [each.text for each in await two.conversation.history("diary")][0] == "How does the safe open?"
+        assert (await two.conversation.history("diary"))[0].text == "How does the safe open?"
         assert len(await one.conversation.history("diary")) == 2
 
 

@@ -8,23 +8,35 @@ from typing import assert_type
 
 import lamina.sync
 from lamina import (
+    Agent,
     And,
+    ContextEngine,
+    ConversationManager,
     DecayReport,
     ForgetReason,
+    IntentResult,
+    Kernel,
+    Lamina,
     Layer,
+    MaintenanceReport,
     MemoryConfig,
     MemoryEngine,
     MemoryEntry,
     MemoryHooks,
+    ModelRouter,
     Not,
+    RagPipeline,
     RecallResult,
     Results,
     ScoreBreakdown,
     ScoringConfig,
     SearchMode,
+    ToolContext,
     Where,
     WorkingItem,
     create_memory_engine,
+    define_agent,
+    define_config,
     define_memory_config,
 )
 from lamina.domain.filters import Compare
@@ -72,6 +84,36 @@ async def use_the_engine() -> None:
         assert_type(await engine.decay(factor=0.9), DecayReport)
         assert_type(await engine.forget_where(tags=["ui"], older_than=timedelta(days=90)), int)
         assert_type(engine.working.get_by_prefix("tool:"), list[WorkingItem])
+
+
+async def note(context: ToolContext, text: str) -> str | None:
+    """Remember it."""
+    return await context.memory.store(text)
+
+
+async def use_the_kernel() -> None:
+    agent = define_agent("helper", capabilities=[{"id": "help"}], tools=[note])
+    assert_type(agent, Agent)
+    router = ModelRouter(complete=lambda messages: messages[-1].content, context_window=8_000)
+    async with Kernel.from_config(define_config(environment="test"), model_router=router) as kernel:
+        kernel.agent_registry.register(agent)
+        kernel.on("intent.completed", lambda event: None)()
+        assert_type(kernel.memory_engine, MemoryEngine)
+        assert_type(kernel.conversation, ConversationManager)
+        assert_type(kernel.rag, RagPipeline)
+        assert_type(kernel.context_engine, ContextEngine)
+        assert_type(await kernel.submit(goal="hello", owner="mira", metadata={"thread_id": "t"}), IntentResult)
+        async for piece in kernel.stream({"goal": "hello", "ownerId": "mira"}):
+            assert_type(piece, str | IntentResult)
+        assert_type(await kernel.run_maintenance(decay=True), MaintenanceReport)
+
+
+async def use_the_short_way() -> None:
+    async with await Lamina.create(owner="mira") as app:
+        assert_type(app, Lamina)
+        assert_type(await app.remember("x", "longterm"), str | None)
+        assert_type((await app.ask("why?", thread_id="t")).answer, str | None)
+        assert_type(app.get_kernel(), Kernel)
 
 
 def use_the_blocking_engine() -> None:

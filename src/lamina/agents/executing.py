@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import typing
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -16,6 +16,7 @@ from lamina.agents.capability import AgentDefinition
 from lamina.agents.plain_chat import to_chat
 from lamina.agents.tool_context import ToolContext
 from lamina.agents.tool_loop import MAX_ROUNDS, answer_with_tools
+from lamina.agents.tools import Tool
 from lamina.domain.context import ComputedContext
 from lamina.domain.context_rendering import messages_of
 from lamina.domain.intent import Intent
@@ -39,6 +40,8 @@ class Turn:
     context: ComputedContext
     model: LanguageModel
     tool_context: ToolContext
+    more_tools: Sequence[Tool] = ()
+    """Of the turn, for an agent that has tools of its own."""
     on_piece: OnPiece | None = None
     max_rounds: int = MAX_ROUNDS
 
@@ -60,7 +63,7 @@ class BuiltinExecutor:
         if self.definition.tools:
             answer = await answer_with_tools(
                 messages,
-                self.definition.tools,
+                [*self.definition.tools, *turn.more_tools],
                 model=turn.model,
                 context=turn.tool_context,
                 max_rounds=turn.max_rounds,

@@ -154,7 +154,7 @@ def _as_text(value: object) -> str:
         text = value
     else:
         try:
-            text = json.dumps(to_jsonable_python(value, inf_nan_mode="strings"), ensure_ascii=False)
+            text = json.dumps(to_jsonable_python(value), ensure_ascii=False, allow_nan=False)
         except (PydanticSerializationError, ValueError, TypeError, RecursionError) as error:
             raise InvalidType("result", f"{type(value).__name__} is no JSON", "Return text or plain data.") from error
     text = clean(text)

@@ -263,12 +263,23 @@ _JAPANESE: Final = (
 
 RULES: Final = (*_ENGLISH, *_GERMAN, *_FRENCH, *_SPANISH, *_CHINESE, *_JAPANESE)
 
+_OPENINGS: Final = "|".join(
+    (
+        "hi|hello|hey|well|so|ok|okay|btw|by the way|fyi|actually|also|and|but|yes|no",
+        "hallo|guten tag|übrigens|und|ja|nein",
+        "bonjour|salut|au fait|et|oui",
+        "hola|buenas|por cierto|y|sí",
+        "你好|您好|对了|顺便说一下|另外|こんにちは|はじめまして|ちなみに|あと",
+    )
+)
 CLAUSE_START: Final = re.compile(
-    r"^[\W_]*(?:(?:hi|hello|hey|hallo|guten tag|bonjour|salut|hola|buenas|well|so|ok|okay|btw|by the way|fyi|actually|"
-    r"also|and|but|yes|no|übrigens|und|also|ja|nein|au fait|et|oui|por cierto|y|sí|你好|您好|对了|顺便说一下|另外|"
-    r"こんにちは|はじめまして|ちなみに|あと)(?: there| zusammen| à tous)?[\s,.!，。！、:-]+){0,3}"
-    r"|[,;:，；：、—–]\s*(?:(?:and|but|und|aber|et|mais|y|pero|而且|也|并且)\s*)?"
-    r"|\b(?:and|und|et|y)\s+",
+    "|".join(
+        (
+            rf"^[\W_]*(?:(?:{_OPENINGS})(?: there| zusammen| à tous)?[\s,.!，。！、:-]+){{0,3}}",
+            r"[,;:，；：、—–]\s*(?:(?:and|but|und|aber|et|mais|y|pero|而且|也|并且)\s*)?",
+            r"\b(?:and|und|et|y)\s+",
+        )
+    ),
     re.IGNORECASE,
 )
 """Where a clause may begin: the sentence, perhaps behind a greeting, a comma, or an "and"."""
@@ -296,21 +307,41 @@ DOUBTFUL: Final = tuple(
 )
 """Any of these in a sentence, and nothing is taken from it."""
 
+_TASKS: Final = "|".join(
+    (
+        r"role-?play|act as|you are (?:a|an|the|now)\b|pretend|translate|rewrite|proofread|paraphrase|summari[sz]e",
+        "write (?:a|an|me|the|some)|draft|story|character|sentence|dialogue",
+        "übersetze?|formuliere|fasse|korrigiere|geschichte|figur|satz|du bist ein|schreib",
+        "traduis|traduisez|résume|corrige|histoire|personnage|phrase|tu es une?",
+        "traduce|traduzca|resume|historia|personaje|frase|eres una?",
+    )
+)
 MADE_UP: Final = re.compile(
-    r"\b(?:role-?play|act as|you are (?:a|an|the|now)\b|pretend|translate|rewrite|proofread|paraphrase|summari[sz]e|"
-    r"write (?:a|an|me|the|some)|draft|story|character|sentence|dialogue|übersetze?|formuliere|fasse|korrigiere|"
-    r"geschichte|figur|satz|du bist ein|schreib|traduis|traduisez|résume|corrige|histoire|personnage|phrase|tu es une?|"
-    r"traduce|traduzca|resume|corrige|historia|personaje|frase|eres una?)\b"
+    rf"\b(?:{_TASKS})\b"
     r"|翻译|故事|台词|角色|句子|写(?:一|个|首|篇)|润色|翻訳|訳して|物語|小説|台詞|文章|キャラクター|要約",
     re.IGNORECASE,
 )
 """Any of these in a message, and what it says in the first person may be somebody else's part: nothing is taken."""
 
+_ASKING: Final = "|".join(
+    (
+        "who|what|when|where|why|how|which|whose|do|does|did|can|could|will|would|should|shall|may|is|are|am|was|were",
+        r"have|has|wer|was|wann|wo|warum|wieso|wie|welche\w*|kannst|können|könntest|soll|muss|darf",
+        "qui|que|quand|où|pourquoi|comment|est-ce|peux-tu|pouvez-vous",
+        "quién|qué|cuándo|dónde|por qué|cómo|cuál|puedes|podrías|debo",
+    )
+)
 QUESTION: Final = re.compile(
-    r"[?？]\s*[\"'”»)」]*\s*$|^[\W_]*¿"
-    r"|^[\W_]*(?:who|what|when|where|why|how|which|whose|do|does|did|can|could|will|would|should|shall|may|is|are|am|"
-    r"was|were|have|has|wer|was|wann|wo|warum|wieso|wie|welche\w*|kannst|können|könntest|soll|muss|darf|qui|que|quand|où|"
-    r"pourquoi|comment|est-ce|peux-tu|pouvez-vous|quién|qué|cuándo|dónde|por qué|cómo|cuál|puedes|podrías|debo)\b"
-    r"|(?:吗|呢|么)[。?？!！]*\s*$|(?:ですか|ますか|でしょうか|のか|かな|かね)[。?？]*\s*$|^(?:为什么|怎么|什么|谁|哪)",
+    "|".join(
+        (
+            r"[?？]\s*[\"'”»)」]*\s*$",
+            r"^[\W_]*¿",
+            rf"^[\W_]*(?:{_ASKING})\b",
+            r"(?:吗|呢|么)[。?？!！]*\s*$",
+            r"(?:ですか|ますか|でしょうか|のか|かな|かね)[。?？]*\s*$",
+            r"^(?:为什么|怎么|什么|谁|哪)",
+        )
+    ),
     re.IGNORECASE,
 )
+"""A sentence that asks."""

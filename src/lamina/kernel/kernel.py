@@ -16,6 +16,7 @@ from lamina.context.sources import ProfileProvider
 from lamina.conversation.manager import ConversationManager
 from lamina.domain.intent import Intent, IntentResult
 from lamina.errors import ConfigError, NotStarted
+from lamina.kernel.checks import Finding, examine_open
 from lamina.kernel.event_bus import EventBus, Handler
 from lamina.kernel.intents import read_intent
 from lamina.kernel.maintenance import MaintenanceReport, maintain, read_interval, repeated
@@ -73,16 +74,7 @@ class Kernel:
             ConfigError: a setting is unknown, wrong, or contradicts another.
             MissingExtra: the model's library is not installed.
         """
-        if isinstance(config, LaminaConfig):
-            if settings:
-                raise ConfigError(next(iter(settings)), "is given beside a config", "Put it into the config.")
-            self.config = config
-        else:
-            self.config = define_config(config, **settings)
-        if self.config.memory.tenant == META_TENANT:
-            raise ConfigError("memory.tenant", f"{META_TENANT!r} is reserved", "Choose another name.")
-        if self.config.rag.chunk_overlap >= self.config.rag.chunk_size:
-            raise ConfigError("rag.chunk_overlap", "is not below chunk_size", "Give a smaller overlap.")
+        self.config = _read_config(config, settings)
         self._clock = clock or self.config.memory.clock or utc_now
         self._events = EventBus(debug=self.config.memory.debug)
         self.model_router = router_of(self.config, model_router)
@@ -245,6 +237,14 @@ class Kernel:
         async for piece in streamed(turns, self._read(intent, fields)):
             yield piece
 
+    async def diagnose(self) -> list[Finding]:
+        """What the checks find in the settings and the stores: `lamina doctor`, from inside. Contacts no model.
+
+        Raises:
+            AdapterError: a store failed.
+        """
+        return await examine_open(self.config, self._opened().parts, self.model_router, clock=self._clock)
+
     async def run_maintenance(self, *, decay: bool = False) -> MaintenanceReport:
         """One pass: purge what has expired, fade memories if `decay` asks for it, clean up, let plug-ins maintain."""
         return await maintain(self._opened().parts, self.context_engines, decay=decay)
@@ -271,3 +271,12 @@ class Kernel:
         if self._open is None:
             raise NotStarted("The kernel", "Call `await kernel.start()`, or use `async with kernel:`.")
         return self._open
+
+
+def _read_config(config: LaminaConfig | Mapping[str, Any] | None, settings: Mapping[str, Any]) -> LaminaConfig:
+    if isinstance(config, LaminaConfig) and settings:
+        raise ConfigError(next(iter(settings)), "is given beside a config", "Put it into the config.")
+    read = config if isinstance(config, LaminaConfig) else define_config(config, **settings)
+    if read.memory.tenant == META_TENANT:
+        raise ConfigError("memory.tenant", f"{META_TENANT!r} is reserved", "Choose another name.")
+    return read

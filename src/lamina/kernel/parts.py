@@ -18,8 +18,10 @@ from lamina.kernel.stores import Stores, choose_stores
 from lamina.memory.engine import MemoryEngine
 from lamina.memory.factory import create_memory_engine
 from lamina.ports.clock import Clock
+from lamina.ports.embedder import matches_from
 from lamina.ports.events import Emit
 from lamina.ports.language_model import LanguageModel
+from lamina.ports.memory_adapter import MemoryAdapter
 from lamina.ports.state_store import StateStore
 from lamina.ports.token_counter import TokenCounter
 from lamina.rag.pipeline import RagPipeline
@@ -50,10 +52,13 @@ class Parts:
 
     memory: MemoryEngine
     state: StateStore
+    chunks: MemoryAdapter
     conversation: ConversationManager
     rag: RagPipeline
     context: ContextEngine
     auto_save: AutoSave | None
+    offers_expansion: bool = False
+    """Whether threads hold references, and agents with tools get one that gives the originals back."""
 
 
 async def open_parts(config: LaminaConfig, options: KernelOptions, closing: AsyncExitStack) -> Parts:
@@ -65,35 +70,19 @@ async def open_parts(config: LaminaConfig, options: KernelOptions, closing: Asyn
         AdapterError: a store cannot be opened.
     """
     stores = choose_stores(config)
-    clock, emit = options.clock, options.emit
     memory = await _open_memory(config, stores, options)
     closing.push_async_callback(memory.close)
     await _open(stores.state, closing)
     await _open(stores.chunks, closing)
-    llm = _helper(config, options.router, Task.SUMMARIES)
-    talk = config.effective_conversation()
-    tenant = config.memory.tenant
-    conversation = ConversationManager(
-        stores.state,
-        tenant=tenant,
-        llm=llm,
-        memory=memory,
-        policy=policy_of(talk),
-        summary=talk.summary,
-        store_facts=talk.stores_facts,
-        context_engineering=talk.context_engineering,
-        counter=options.counter,
-        clock=clock,
-        emit=emit,
-    )
+    conversation = _conversation(config, options, memory=memory, state=stores.state)
     rag = RagPipeline(
         stores.chunks,
         stores.state,
-        tenant=tenant,
+        tenant=config.memory.tenant,
         embedder=memory.embedder,
         config=config.rag,
         counter=options.counter,
-        clock=clock,
+        clock=options.clock,
     )
     await rag.initialize()
     context = ContextEngine(
@@ -102,14 +91,43 @@ async def open_parts(config: LaminaConfig, options: KernelOptions, closing: Asyn
         rag=rag,
         profile_provider=options.profile_provider,
         engines=options.engines,
-        config=config.effective_context(context_window=options.router.context_window),
+        config=config.effective_context(
+            context_window=options.router.context_window,
+            min_score=0.0 if memory.embedder is None else matches_from(memory.embedder),
+        ),
         counter=options.counter,
-        clock=clock,
-        emit=emit,
+        clock=options.clock,
+        emit=options.emit,
     )
     saving = AutoSave(memory, _helper(config, options.router, Task.FACTS)) if config.memory.auto_save else None
     return Parts(
-        memory=memory, state=stores.state, conversation=conversation, rag=rag, context=context, auto_save=saving
+        memory=memory,
+        state=stores.state,
+        chunks=stores.chunks,
+        conversation=conversation,
+        rag=rag,
+        context=context,
+        auto_save=saving,
+        offers_expansion=config.conversation.context_engineering is not None,
+    )
+
+
+def _conversation(
+    config: LaminaConfig, options: KernelOptions, *, memory: MemoryEngine, state: StateStore
+) -> ConversationManager:
+    talk = config.effective_conversation()
+    return ConversationManager(
+        state,
+        tenant=config.memory.tenant,
+        llm=_helper(config, options.router, Task.SUMMARIES),
+        memory=memory,
+        policy=policy_of(talk),
+        summary=talk.summary,
+        context_engineering=talk.context_engineering,
+        store_facts=talk.stores_facts,
+        counter=options.counter,
+        clock=options.clock,
+        emit=options.emit,
     )
 
 

@@ -27,8 +27,9 @@ _QUOTED: Final = re.compile(
 _FILLER: Final = "\x01"
 _END: Final = re.compile(r"[!?…。！？]+|\.+(?=\s|$)|\n+")
 _ABBREVIATION: Final = re.compile(
-    r"(?:\b(?:[A-Za-z]|Mr|Mrs|Ms|Dr|Prof|St|No|Nr|vs|etc|approx|Sr|Sra|Mme|Mlle|ca|z\.B|e\.g|i\.e)|\d)$"
+    r"(?:\b(?:[A-Za-z]|Mr|Mrs|Ms|Dr|Prof|St|No|Nr|vs|etc|approx|Sr|Sra|Mme|Mlle|ca|z\.B|e\.g|i\.e)|\s\d{1,2})$"
 )
+"""What a full stop may follow inside a sentence: the last are ordinals, as in `4. März`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from lamina import registry
@@ -15,6 +14,7 @@ from lamina.ports.memory_adapter import MemoryAdapter
 from lamina.ports.state_store import StateStore
 from lamina.settings import LaminaConfig, MemoryConfig
 from lamina.settings.project import DATABASE, DEFAULT_DATA_DIR
+from lamina.state.opening import open_state
 from lamina.state.sqlite import SqliteStateStore
 
 __all__ = ["Stores", "choose_stores"]
@@ -72,14 +72,7 @@ def _state(config: LaminaConfig, file: SqliteDatabase) -> StateStore:
     url = config.state_url
     if url is None and config.memory.adapter_name() == _POSTGRES:
         url = config.memory.url
-    if url is None:
-        return SqliteStateStore(database=file)
-    scheme, separator, rest = url.partition("://")
-    if not separator or scheme.lower() == "sqlite":
-        return SqliteStateStore(IN_MEMORY if not separator else Path(rest).expanduser())
-    from lamina.state.postgres import PostgresStateStore
-
-    return PostgresStateStore(url)
+    return SqliteStateStore(database=file) if url is None else open_state(url)
 
 
 def _with_adapter(memory: MemoryConfig, adapter: MemoryAdapter) -> MemoryConfig:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
-from lamina.agents import Agent, AgentAnswer, AgentRegistry, ToolContext
+from lamina.agents import Agent, AgentAnswer, AgentRegistry, Tool, ToolContext
 from lamina.agents.executing import OnPiece, Turn, run_agent
 from lamina.agents.metering import AbsentModel, MeteredModel
 from lamina.domain.context import ComputedContext
@@ -48,6 +48,18 @@ class _Thread:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Serving:
+    """An intent that is being served, by whom, and what has come of it so far."""
+
+    intent: Intent
+    agent: Agent
+    model: MeteredModel
+    result: IntentResult
+    more_tools: Sequence[Tool]
+    on_piece: OnPiece | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRunner:
     """Executes intents with these parts; as many side by side as are asked for."""
 
@@ -79,24 +91,34 @@ class TurnRunner:
         running = intent.replace(status=IntentStatus.RUNNING)
         agent = await self._agent(running)
         await self._check_thread(running)
-        result = IntentResult(running.id, IntentStatus.RUNNING, agent=agent.name, thread_id=running.thread_id)
         model = self.router.model_for(Task.ANSWERS)
-        metered = MeteredModel(AbsentModel() if model is None else model)
+        serving = _Serving(
+            intent=running,
+            agent=agent,
+            model=MeteredModel(AbsentModel() if model is None else model),
+            result=IntentResult(running.id, running.status, agent=agent.name, thread_id=running.thread_id),
+            more_tools=self._more_tools(running, agent),
+            on_piece=on_piece,
+        )
+        await self._serve(serving, before_append)
+        serving.result.usage += serving.model.usage
+        serving.result.timings.total = perf_counter() - begun
+        self._tell(serving.result)
+        return serving.result
+
+    async def _serve(self, serving: _Serving, before_append: Callable[[], Awaitable[None]] | None) -> None:
+        result = serving.result
         try:
-            answer = await self._answered(running, agent, metered, result, on_piece)
+            answer = await self._answered(serving)
             if before_append is not None:
                 await before_append()
-            await self._keep(running, agent, answer, result)
+            await self._keep(serving, answer)
         except _Failed as failure:
             result.status = IntentStatus.FAILED
             result.error = failure.error
         else:
             result.status = IntentStatus.COMPLETED
-            await self._afterwards(running, result)
-        result.usage += metered.usage
-        result.timings.total = perf_counter() - begun
-        self._tell(result)
-        return result
+            await self._afterwards(serving.intent, result)
 
     async def _agent(self, intent: Intent) -> Agent:
         if intent.agent is not None:
@@ -110,14 +132,7 @@ class TurnRunner:
         if thread is not None and thread.status is ThreadStatus.ARCHIVED:
             raise ThreadArchivedError(intent.thread_id)
 
-    async def _answered(
-        self,
-        intent: Intent,
-        agent: Agent,
-        model: MeteredModel,
-        result: IntentResult,
-        on_piece: OnPiece | None,
-    ) -> AgentAnswer:
+    async def _answered(self, serving: _Serving) -> AgentAnswer:
         """The agent's answer within the time limit.
 
         Raises:
@@ -126,45 +141,44 @@ class TurnRunner:
         seconds = self.limits.timeout
         try:
             async with asyncio.timeout(seconds):
-                result.context = await self._computed(intent, agent, model, result)
-                return await self._run(intent, agent, model, result, on_piece)
+                context = await self._computed(serving)
+                return await self._run(serving, context)
         except TimeoutError as error:
             raise _Failed(IntentError("TimeoutError", f"no answer within {seconds} seconds")) from error
 
-    async def _computed(
-        self, intent: Intent, agent: Agent, model: MeteredModel, result: IntentResult
-    ) -> ComputedContext:
+    async def _computed(self, serving: _Serving) -> ComputedContext:
         begun = perf_counter()
+        intent, definition = serving.intent, serving.agent.definition
         try:
             context = await self.parts.context.compute(
                 intent_id=intent.id,
                 goal=intent.goal,
                 owner_id=intent.owner,
                 thread_id=intent.thread_id,
-                model=model.model,
-                system=agent.definition.instructions,
-                tools=[_schema(tool) for tool in agent.definition.tools],
+                model=serving.model.model,
+                system=definition.instructions,
+                tools=[_schema(tool) for tool in (*definition.tools, *serving.more_tools)],
             )
         except _CALLERS_FAULT:
             raise
         except LaminaError as error:
             raise _Failed(_told(error)) from error
         finally:
-            result.timings.context = perf_counter() - begun
-        result.warnings += [str(warning) for warning in context.warnings]
+            serving.result.timings.context = perf_counter() - begun
+        serving.result.context = context
+        serving.result.warnings += [str(warning) for warning in context.warnings]
         return context
 
-    async def _run(
-        self, intent: Intent, agent: Agent, model: MeteredModel, result: IntentResult, on_piece: OnPiece | None
-    ) -> AgentAnswer:
+    async def _run(self, serving: _Serving, context: ComputedContext) -> AgentAnswer:
         begun = perf_counter()
-        assert result.context is not None  # noqa: S101 - computed just before
+        intent, agent = serving.intent, serving.agent
         turn = Turn(
             intent=intent,
-            context=result.context,
-            model=model,
+            context=context,
+            model=serving.model,
             tool_context=self._tool_context(intent),
-            on_piece=on_piece,
+            more_tools=serving.more_tools,
+            on_piece=serving.on_piece,
             max_rounds=self.limits.max_rounds,
         )
         try:
@@ -173,19 +187,28 @@ class TurnRunner:
             log.warning("the agent %s failed %s with %s", agent.name, intent.id, type(error).__name__)
             raise _Failed(_told(error)) from error
         finally:
-            result.timings.agent = perf_counter() - begun
-        result.usage += answer.usage
-        result.answer = answer.text
+            serving.result.timings.agent = perf_counter() - begun
+        serving.result.usage += answer.usage
+        serving.result.answer = answer.text
         return answer
+
+    def _more_tools(self, intent: Intent, agent: Agent) -> list[Tool]:
+        """What gives the originals of references in the thread back, for an agent that has tools."""
+        own = agent.definition.tools
+        if not own or intent.thread_id is None or not self.parts.offers_expansion:
+            return []
+        expand = Tool.from_function(self.parts.conversation.expand_tool(intent.thread_id, owner=intent.owner))
+        return [] if expand.name in {tool.name for tool in own} else [expand]
 
     def _tool_context(self, intent: Intent) -> ToolContext:
         thread = None if intent.thread_id is None else _Thread(self.parts, intent.thread_id, intent.owner)
         return ToolContext(intent, OwnerMemory(self.parts.memory, intent.owner), thread)
 
-    async def _keep(self, intent: Intent, agent: Agent, answer: AgentAnswer, result: IntentResult) -> None:
+    async def _keep(self, serving: _Serving, answer: AgentAnswer) -> None:
         """Add the goal, what the tools said, and the answer to the thread: together, or not at all."""
         begun = perf_counter()
-        marks = {"intent_id": intent.id, "agent": agent.name}
+        intent, result = serving.intent, serving.result
+        marks = {"intent_id": intent.id, "agent": serving.agent.name}
         said = [Message.user(intent.goal), *_messages(answer)]
         result.messages = [message.replace(metadata={**message.metadata, **marks}) for message in said]
         if intent.thread_id is None:

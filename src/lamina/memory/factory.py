@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from os import PathLike
-from pathlib import Path
 from typing import Any, Final
 
 from lamina import registry
@@ -19,7 +17,6 @@ from lamina.memory.inputs import EntryDefaults
 from lamina.memory.runtime import Runtime
 from lamina.memory.working import WorkingMemory
 from lamina.ports.clock import IdFactory, new_memory_id, utc_now
-from lamina.ports.earlier_store import EarlierStore
 from lamina.ports.embedder import Embedder
 from lamina.ports.events import Emit
 from lamina.ports.hooks import MemoryHooks
@@ -93,9 +90,9 @@ def _assemble(config: MemoryConfig, new_id: IdFactory, emit: Emit | None) -> Mem
         space=EmbeddingSpace(adapter, Scope(config.tenant), _embedder(config), clock),
         clock=clock,
         new_id=new_id,
-        earlier=_earlier(config, defaults),
-        open_earlier=_open_earlier,
         emit=emit,
+        earlier=_earlier(config, defaults),
+        open_earlier=registry.open_earlier,
     )
     return MemoryEngine(runtime, WorkingMemory(ttl=config.working_memory_ttl, clock=clock))
 
@@ -103,7 +100,7 @@ def _assemble(config: MemoryConfig, new_id: IdFactory, emit: Emit | None) -> Mem
 async def _tell_of_version_1(config: MemoryConfig, refused: StoreDamaged) -> None:
     """Raise with the way forward if the file that was refused is one that version 1 wrote."""
     try:
-        tables = [] if config.path is None else await _open_earlier(config.path).tables()
+        tables = [] if config.path is None else await registry.open_earlier(config.path).tables()
     except AdapterError:
         return  # it is something else; what refused it says more
     if tables:
@@ -114,13 +111,7 @@ async def _tell_of_version_1(config: MemoryConfig, refused: StoreDamaged) -> Non
 def _earlier(config: MemoryConfig, defaults: EntryDefaults) -> EarlierMemories | None:
     if config.v1_path is None:
         return None
-    return EarlierMemories(_open_earlier(config.v1_path), registry.load_adapter("memory"), defaults)
-
-
-def _open_earlier(path: str | PathLike[str]) -> EarlierStore:
-    from lamina.databases.earlier_sqlite import EarlierSqlite
-
-    return EarlierSqlite(Path(path))
+    return EarlierMemories(registry.open_earlier(config.v1_path), registry.load_adapter("memory"), defaults)
 
 
 def _adapter(config: MemoryConfig) -> MemoryAdapter:

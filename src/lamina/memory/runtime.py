@@ -46,11 +46,11 @@ class Runtime:
     space: EmbeddingSpace
     clock: Clock
     new_id: IdFactory
+    emit: Emit | None = None
     earlier: EarlierMemories | None = None
     """Memories of version 1 that a recall falls back on, if there are some."""
     open_earlier: Callable[[str | PathLike[str]], EarlierStore] | None = None
     """How a file of version 1 is opened; it is not changed."""
-    emit: Emit | None = None
 
     def tell(self, name: EventName, **facts: Any) -> None:
         """Tell a host what has happened, if one listens: ids and counts, never content."""

@@ -26,6 +26,7 @@ from lamina.settings.rag import RagConfig
 from lamina.settings.scoring import ScoringConfig
 from lamina.settings.shorthand import SHORTHAND
 from lamina.settings.sources import Source, environment_source, file_source, find_project_file, place_of
+from lamina.settings.tiers import ContextThresholds
 
 __all__ = ["DATABASE", "LoadedConfig", "load_config", "user_config_file"]
 
@@ -147,6 +148,7 @@ _TABLES: Final[Mapping[tuple[type[BaseModel], str], Any]] = {
     (LaminaConfig, "agents"): AgentsConfig,
     (ConversationConfig, "compaction"): CompactionConfig,
     (ConversationConfig, "summary"): SummaryConfig,
+    (ConversationConfig, "context_engineering"): ContextThresholds,
     (MemoryConfig, "compaction"): CompactionConfig,
     (MemoryConfig, "scoring"): ScoringConfig,
     (MemoryConfig, "embedding"): EmbeddingConfig,

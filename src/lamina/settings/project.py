@@ -31,7 +31,7 @@ class LaminaConfig(StrictModel):
     """A whole project. `embedding.provider` defaults to the model's provider, as soon as `embedding` is given.
 
     `data_dir` holds the database file `lamina.db`, unless `memory` says another place. `state_url` says where threads
-    and the heads of documents are kept: a PostgreSQL url, `sqlite://` and a path, or `:memory:`; by default with
+    and the heads of documents are kept: a PostgreSQL url, `sqlite:///` and a path, or `:memory:`; by default with
     the memories, if those are in SQLite or PostgreSQL. `ephemeral` keeps everything in this process's memory: by
     default that is so where neither a place is named nor the `environment` is `production`. `test` is another
     word for `development`. Where `memory` and `conversation` or `context` say the same thing (`compaction`,
@@ -77,7 +77,7 @@ class LaminaConfig(StrictModel):
         url = self.state_url
         scheme, _, rest = (url or "").partition("://")
         if url is not None and url != ":memory:" and (scheme.lower() not in STATE_SCHEMES or not rest):
-            remedy = "Give postgresql://…, sqlite:// and a path, or :memory:."
+            remedy = "Give postgresql://…, sqlite:/// and a path, or :memory:."
             raise ConfigError("state_url", "names no state store", remedy)
         return self
 
@@ -107,8 +107,11 @@ class LaminaConfig(StrictModel):
             updates["context_messages"] = memory.context_messages
         return own.model_copy(update=updates)
 
-    def effective_context(self, *, context_window: int | None = None) -> ContextConfig:
-        """The context block, completed by what other blocks say, and by the size of the model's window."""
+    def effective_context(self, *, context_window: int | None = None, min_score: float = 0.0) -> ContextConfig:
+        """The context block, completed by what other blocks say, and by the size of the model's window.
+
+        `min_score` is from where documents match, unless a block says it.
+        """
         own, said = self.context, self.context.model_fields_set
         updates: dict[str, Any] = {"auto_recall": own.auto_recall and self.memory.auto_recall}
         if "token_budget" not in said and context_window is not None:
@@ -116,7 +119,7 @@ class LaminaConfig(StrictModel):
         if "document_limit" not in said:
             updates["document_limit"] = self.rag.top_k
         if "document_min_score" not in said:
-            updates["document_min_score"] = self.rag.min_score
+            updates["document_min_score"] = min_score if self.rag.min_score is None else self.rag.min_score
         if own.context_messages is None:
             updates["context_messages"] = self.effective_conversation().shown
         return own.model_copy(update=updates)

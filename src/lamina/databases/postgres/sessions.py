@@ -20,16 +20,17 @@ OLDEST: Final = 14
 MAX_CONNECTIONS: Final = 1000
 MAX_SECONDS: Final = 86400
 
-_SETTINGS: Final = """
-SELECT set_config('TimeZone', 'UTC', false),
-       set_config('DateStyle', 'ISO', false),
-       set_config('default_transaction_isolation', 'read committed', false),
-       set_config('statement_timeout', %(timeout)s, false),
-       set_config('idle_in_transaction_session_timeout', %(timeout)s, false),
-       CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', false) END
+_SETTINGS: Final[Mapping[str, str]] = {
+    "TimeZone": "UTC",
+    "DateStyle": "ISO",
+    "default_transaction_isolation": "read committed",
+    "synchronous_commit": "on",
+}
+_SET: Final = """
+SELECT set_config(name, value, false) FROM unnest(%s::text[], %s::text[]) AS wanted (name, value)
+WHERE name <> 'synchronous_commit' OR current_setting(name) = 'off'
 """
-"""In one round trip. A session whose client is gone must not hold its locks for ever, and what is committed is
-on disk."""
+"""In one round trip. What is committed is on disk; where the server promises more than that, it stays so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +58,14 @@ def connect(address: Address, limits: Limits) -> Connection:
         AdapterError: the server is older than version 14, or the database's encoding is not UTF-8.
         psycopg.Error: it cannot be reached, or it refuses.
     """
-    timeout: Mapping[str, Any] = {"connect_timeout": max(1, round(limits.connect_timeout))}  # whole seconds
-    connection: Connection = psycopg.connect(**{**timeout, **address.parameters}, autocommit=True)
+    patience: Mapping[str, Any] = {"connect_timeout": max(1, round(limits.connect_timeout))}  # whole seconds
+    connection: Connection = psycopg.connect(**{**patience, **address.parameters}, autocommit=True)
     try:
         _check_server(connection, address)
-        connection.execute(_SETTINGS, {"timeout": f"{max(1, round(limits.statement_timeout * 1000))}ms"})
+        timeout = f"{max(1, round(limits.statement_timeout * 1000))}ms"
+        # A session whose client is gone must not hold its locks for ever.
+        settings = {**_SETTINGS, "statement_timeout": timeout, "idle_in_transaction_session_timeout": timeout}
+        connection.execute(_SET, (list(settings), list(settings.values())))
     except BaseException:
         connection.close()
         raise
