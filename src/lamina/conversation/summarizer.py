@@ -203,7 +203,7 @@ async def _aside(chars: int, function: Callable[[*Arguments], T], *arguments: *A
     return await _reading.run(function, *arguments) if chars > _LONG_CHARS else function(*arguments)
 
 
-class _NoObject(Exception):
+class _NoObject(SummaryFailed):
     """The model answered, but with no object of the schema."""
 
 
@@ -217,8 +217,7 @@ async def ask(
     """The model's answer within the time limit.
 
     Raises:
-        SummaryFailed: it cannot be reached, raised or hung.
-        _NoObject: it refused, or gave no object of the schema.
+        SummaryFailed: it cannot be reached, raised or hung; as _NoObject, it refused, or gave no object of the schema.
     """
     try:
         async with asyncio.timeout(config.timeout):
