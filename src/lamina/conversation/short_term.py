@@ -95,12 +95,8 @@ class BaseMemory(SessionReader):
         new_id: IdFactory = new_message_id,
         emit: Emit | None = None,
     ) -> None:
-        check_callbacks(
-            summarizer=summarizer,
-            labeler=labeler,
-            compaction_filter=compaction_filter,
-            on_before_summarize=on_before_summarize,
-        )
+        check_callbacks(summarizer=summarizer, labeler=labeler)
+        check_callbacks(compaction_filter=compaction_filter, on_before_summarize=on_before_summarize)
         self.thresholds = ContextThresholds.of(thresholds)
         self.counter = EstimateCounter() if counter is None else counter
         store = SqliteStateStore(":memory:") if store is None else store
