@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from asyncio import AbstractEventLoop, get_running_loop
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
@@ -13,6 +13,7 @@ from lamina.conversation.folding import CompactionReport, Folder, ThreadGate
 from lamina.conversation.messages import (
     MessageReader,
     check_same,
+    check_settings,
     check_thread_metadata,
     new_message_id,
     read_calls,
@@ -92,8 +93,12 @@ class ConversationManager:
         The store, the model and the memory stay the caller's: nothing here closes them.
 
         Raises:
-            ConfigError: the memory engine serves another tenant.
+            ConfigError: the memory engine serves another tenant, or a setting is of another class.
         """
+        check_settings(
+            policy=(policy, WindowPolicy), summarizer=(summarizer, Callable), summary=(summary, SummaryConfig)
+        )
+        check_settings(memory=(memory, MemoryEngine), context_engineering=(context_engineering, ContextThresholds))
         self.tenant = _same_tenant(tenant, memory)
         self._store = store
         self._llm = llm

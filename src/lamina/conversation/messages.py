@@ -14,12 +14,20 @@ from lamina.domain.message_size import message_tokens
 from lamina.domain.storable import storable_event
 from lamina.domain.text import is_blank
 from lamina.domain.thread import ThreadEvent
-from lamina.errors import Conflict, InvalidInput, InvalidType
+from lamina.errors import ConfigError, Conflict, InvalidInput, InvalidType
 from lamina.memory.inputs import read_instant
 from lamina.ports.clock import Clock, IdFactory
 from lamina.ports.token_counter import TokenCounter
 
-__all__ = ["MessageReader", "check_same", "check_thread_metadata", "new_message_id", "read_calls", "read_role"]
+__all__ = [
+    "MessageReader",
+    "check_same",
+    "check_settings",
+    "check_thread_metadata",
+    "new_message_id",
+    "read_calls",
+    "read_role",
+]
 
 
 def new_message_id() -> str:
@@ -80,6 +88,17 @@ def check_thread_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
         if str(key).startswith(RESERVED):
             raise InvalidInput("metadata", f"has the reserved key {key!r}", f"Begin no key with {RESERVED!r}.")
     return dict(metadata)
+
+
+def check_settings(**given: tuple[object, Any]) -> None:
+    """Refuse a setting that is given and of another class: found at the first message, it would be found too late.
+
+    Raises:
+        ConfigError: one is no instance of its class.
+    """
+    for name, (value, kind) in given.items():
+        if value is not None and not isinstance(value, kind):
+            raise ConfigError(name, f"must be a {kind.__name__}, not {type(value).__name__}", "Give one, or None.")
 
 
 def check_same(kept: Message, given: Message) -> None:

@@ -243,7 +243,7 @@ class RefusalContract:
             event("m2", tool_calls=[ToolCall("c", "f", {"a": 1})]),  # type: ignore[arg-type]
             event("m2", tool_calls=5),
             event("m2", tool_call_id=5),
-            "m2",  # type: ignore[list-item]
+            "m2",
         ],
         ids=range(18),
     )
@@ -278,7 +278,7 @@ class RefusalContract:
             {"expected_revision": 2**70},
         ):
             with pytest.raises(InvalidInput):
-                await store.update_thread(REF, now=NOW, **change)  # type: ignore[arg-type]
+                await store.update_thread(REF, now=NOW, **change)
         assert await store.get_thread(REF) == thread()
         with pytest.raises(InvalidInput):
             await store.save_document(document(), expected_generation="1")  # type: ignore[arg-type]
