@@ -15,7 +15,7 @@ from lamina.conversation.expanding import make_expand_tool
 from lamina.conversation.short_term import BaseMemory
 from lamina.conversation.short_term_stores import InMemoryMemory, SQLiteMemory
 from lamina.conversation.structured import StructuredSummary, TimeRange
-from lamina.conversation.summarizing import SUMMARY_KEY
+from lamina.conversation.structured_summarizer import SUMMARY_KEY
 from lamina.conversation.tiers import Tier
 from lamina.domain.message import Message, Role, TextPart, ToolCall
 from lamina.domain.message_groups import orphans

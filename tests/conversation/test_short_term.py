@@ -356,12 +356,16 @@ async def test_a_context_in_little_room_keeps_system_messages_and_the_newest(mem
         await memory.get_context(max_tokens=5)
 
 
-@pytest.mark.parametrize(
-    "options", [{"summarizer": 5}, {"labeler": "x"}, {"thresholds": 5}, {"thresholds": {"preRot": 5}}]
-)
-def test_what_cannot_be_configured_is_refused(options):
+@pytest.mark.parametrize("name", ["summarizer", "labeler", "compaction_filter", "on_before_summarize", "thresholds"])
+def test_what_cannot_be_configured_is_refused_by_its_name(name):
+    with pytest.raises(ConfigError) as refusal:
+        InMemoryMemory(**{name: 5})
+    assert refusal.value.field == name
+
+
+def test_an_unknown_threshold_is_refused():
     with pytest.raises(ConfigError):
-        InMemoryMemory(**options)
+        InMemoryMemory(thresholds={"preRot": 5})
 
 
 async def test_a_text_of_a_million_characters_without_a_space_is_kept(memory):

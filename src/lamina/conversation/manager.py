@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
+from lamina.conversation.compaction import originals
 from lamina.conversation.expanding import ExpandTool, make_expand_tool
 from lamina.conversation.folding import CompactionReport, Folder, ThreadGate
 from lamina.conversation.messages import (
@@ -19,9 +20,8 @@ from lamina.conversation.messages import (
     read_calls,
     read_role,
 )
-from lamina.conversation.originals import originals
-from lamina.conversation.reading import ThreadOriginals, ThreadReader, check_owner, without_reserved
 from lamina.conversation.summarizer import CustomSummarizer, Summarizer
+from lamina.conversation.thread_reading import ThreadOriginals, ThreadReader, check_owner, without_reserved
 from lamina.conversation.thread_tiers import ThreadTiers
 from lamina.conversation.user_facts import extract_facts
 from lamina.conversation.window import WindowPolicy
@@ -95,10 +95,8 @@ class ConversationManager:
         Raises:
             ConfigError: the memory engine serves another tenant, or a setting is of another class.
         """
-        check_settings(
-            policy=(policy, WindowPolicy), summarizer=(summarizer, Callable), summary=(summary, SummaryConfig)
-        )
-        check_settings(memory=(memory, MemoryEngine), context_engineering=(context_engineering, ContextThresholds))
+        check_settings(policy=(policy, WindowPolicy), summary=(summary, SummaryConfig), memory=(memory, MemoryEngine))
+        check_settings(summarizer=(summarizer, Callable), context_engineering=(context_engineering, ContextThresholds))
         self.tenant = _same_tenant(tenant, memory)
         self._store = store
         self._llm = llm
@@ -108,9 +106,8 @@ class ConversationManager:
         self._counter = counter or EstimateCounter()
         self._messages = MessageReader(counter=self._counter, clock=clock, new_id=new_id)
         self._summarizer = Summarizer(summary or SummaryConfig(), self._counter.count, llm, summarizer)
-        self._tiers: ThreadTiers | None = None
-        if context_engineering is not None:
-            self._tiers = ThreadTiers(store, context_engineering, counter=self._counter, clock=clock, emit=emit)
+        limits, own = context_engineering, self._counter
+        self._tiers = None if limits is None else ThreadTiers(store, limits, counter=own, clock=clock, emit=emit)
         self._reader = ThreadReader(store, self._summarizer, self._counter, context_engineering)
         self._folder = Folder(
             store,

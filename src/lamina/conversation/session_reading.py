@@ -18,7 +18,6 @@ from lamina.domain.thread import ThreadEvent
 from lamina.domain.validation import check_whole_number
 from lamina.errors import InvalidInput, InvalidType
 from lamina.ports.token_counter import TokenCounter
-from lamina.settings.tiers import ContextThresholds
 
 __all__ = ["SessionReader"]
 
@@ -29,7 +28,6 @@ class SessionReader:
     """What `BaseMemory` can be asked; everything returned is the caller's own."""
 
     counter: TokenCounter
-    thresholds: ContextThresholds
     _sessions: SessionStore
 
     async def list(

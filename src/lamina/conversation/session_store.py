@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
+from lamina.conversation.compaction import originals
 from lamina.conversation.context_window import partners
 from lamina.conversation.messages import check_same
-from lamina.conversation.originals import originals
 from lamina.domain.message import Message
 from lamina.domain.text import check_name
 from lamina.domain.thread import Summary, Thread, ThreadEvent, ThreadKind, ThreadRef

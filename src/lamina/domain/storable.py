@@ -37,6 +37,7 @@ __all__ = [
     "check_thread_listing",
     "check_update",
     "is_same_event",
+    "placed_event",
     "possible_ids",
     "storable_document",
     "storable_event",
@@ -192,6 +193,20 @@ def storable_event(event: ThreadEvent) -> ThreadEvent:
         raise InvalidInput("message", f"has {size} bytes with its state", remedy)
     check_whole_number("tokens", event.tokens, 0, MAX_TOKENS)
     return ThreadEvent(_read_back(data), state, event.tokens, _text("counter", event.counter))
+
+
+def placed_event(event: ThreadEvent, index: int, *, parent: str | None, now: datetime) -> ThreadEvent:
+    """The event as it is kept at this index, behind the message `parent`.
+
+    Raises:
+        InvalidInput: no thread has such an index.
+    """
+    if index > MAX_INDEX:
+        raise InvalidInput("events", f"would be more than {MAX_INDEX} in one thread", "Begin a new thread.")
+    message = event.message
+    return event.replace(
+        message=message.replace(index=index, timestamp=message.timestamp or now, parent=message.parent or parent)
+    )
 
 
 def storable_replacement(

@@ -54,10 +54,6 @@ class _Job:
             self.loop.call_soon_threadsafe(_settle, self.future, outcome, error)
 
 
-def _approve() -> None:
-    pass
-
-
 def _nothing(_: sqlite3.Connection) -> None:
     pass
 
@@ -81,7 +77,7 @@ class Workers:
     def __init__(
         self,
         connect: Callable[[bool], sqlite3.Connection],
-        check: Callable[[], None] = _approve,
+        check: Callable[[], None],
         *,
         place: str,
         readers: int,

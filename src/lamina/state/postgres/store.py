@@ -105,11 +105,11 @@ class PostgresStateStore(StateStore):
 
     async def create_thread(self, thread: Thread) -> Thread:
         checked = storable_thread(thread)
-        return await self._write(lambda session: threads.create(session, checked), thread.ref)
+        return await self._write(lambda session: threads.create_thread(session, checked), thread.ref)
 
     async def get_thread(self, ref: ThreadRef) -> Thread | None:
         check_ref(ref)
-        return await self._read(lambda session: threads.get(session, ref))
+        return await self._read(lambda session: threads.get_thread(session, ref))
 
     async def list_threads(
         self,
@@ -123,7 +123,7 @@ class PostgresStateStore(StateStore):
     ) -> list[Thread]:
         check_thread_listing(tenant, kind, owner=owner, status=status, limit=limit, offset=offset)
         return await self._read(
-            lambda session: threads.listed(
+            lambda session: threads.list_threads(
                 session, tenant, kind, owner=owner, status=status, limit=limit, offset=offset
             )
         )
@@ -140,7 +140,7 @@ class PostgresStateStore(StateStore):
         check_update(ref, now, status=status, expected_revision=expected_revision)
         stored = None if metadata is None else storable_metadata(metadata)
         return await self._write(
-            lambda session: threads.update(
+            lambda session: threads.update_thread(
                 session, ref, now=now, status=status, metadata=stored, expected_revision=expected_revision
             ),
             ref,
@@ -148,7 +148,7 @@ class PostgresStateStore(StateStore):
 
     async def delete_thread(self, ref: ThreadRef) -> bool:
         check_ref(ref)
-        return await self._write(lambda session: threads.delete(session, ref), ref)
+        return await self._write(lambda session: threads.delete_thread(session, ref), ref)
 
     async def append(self, ref: ThreadRef, events: Sequence[ThreadEvent], *, now: datetime) -> list[ThreadEvent]:
         check_change(ref, now)
@@ -172,23 +172,23 @@ class PostgresStateStore(StateStore):
     async def find_events(self, ref: ThreadRef, ids: Sequence[str]) -> list[ThreadEvent]:
         check_ref(ref)
         possible = possible_ids(ids)
-        return await self._read(lambda session: messages.find(session, ref, possible))
+        return await self._read(lambda session: messages.find_events(session, ref, possible))
 
     async def system_events(self, ref: ThreadRef, *, before: int) -> list[ThreadEvent]:
         check_range(ref, before, before, None)
-        return await self._read(lambda session: messages.of_system(session, ref, before))
+        return await self._read(lambda session: messages.system_events(session, ref, before))
 
     async def replace_events(
         self, ref: ThreadRef, events: Sequence[ThreadEvent], *, expected: Sequence[ThreadEvent]
     ) -> bool:
         check_ref(ref)
         new, old = storable_replacement(events, expected)
-        return await self._write(lambda session: messages.replace(session, ref, new, old), ref)
+        return await self._write(lambda session: messages.replace_events(session, ref, new, old), ref)
 
     async def delete_events(self, ref: ThreadRef, ids: Sequence[str]) -> int:
         check_ref(ref)
         possible = possible_ids(ids)
-        return await self._write(lambda session: messages.delete(session, ref, possible), ref)
+        return await self._write(lambda session: messages.delete_events(session, ref, possible), ref)
 
     async def live_size(self, ref: ThreadRef) -> tuple[int, int]:
         check_ref(ref)
@@ -212,9 +212,9 @@ class PostgresStateStore(StateStore):
                 session,
                 ref,
                 checked,
-                expected=expected_folded_through,
-                expected_created_at=expected_created_at,
+                expected_folded_through=expected_folded_through,
                 now=now,
+                expected_created_at=expected_created_at,
             ),
             ref,
         )
@@ -222,24 +222,24 @@ class PostgresStateStore(StateStore):
     async def summaries(self, ref: ThreadRef, *, limit: int | None = None) -> list[Summary]:
         check_ref(ref)
         check_paging(limit)
-        return await self._read(lambda session: summaries.listed(session, ref, limit))
+        return await self._read(lambda session: summaries.summaries(session, ref, limit))
 
     async def unfold(self, ref: ThreadRef, *, expected_folded_through: int, now: datetime) -> bool:
         check_change(ref, now)
         return await self._write(
-            lambda session: summaries.unfold(session, ref, expected=expected_folded_through, now=now),
+            lambda session: summaries.unfold(session, ref, expected_folded_through=expected_folded_through, now=now),
             ref,
         )
 
     async def save_document(self, document: Document, *, expected_generation: int | None) -> bool:
         checked = storable_document(document)
         check_expected("expected_generation", expected_generation)
-        return await self._write(lambda session: documents.save(session, checked, expected_generation))
+        return await self._write(lambda session: documents.save_document(session, checked, expected_generation))
 
     async def get_documents(self, tenant: str, ids: Sequence[str]) -> list[Document]:
         check_name("tenant", tenant)
         possible = possible_ids(ids)
-        return await self._read(lambda session: documents.get_all(session, tenant, possible))
+        return await self._read(lambda session: documents.get_documents(session, tenant, possible))
 
     async def find_documents(
         self,
@@ -255,7 +255,7 @@ class PostgresStateStore(StateStore):
         if source is not None:
             check_name("source", source)
         return await self._read(
-            lambda session: documents.find(
+            lambda session: documents.find_documents(
                 session,
                 tenant,
                 source=source,
@@ -270,7 +270,7 @@ class PostgresStateStore(StateStore):
         check_name("tenant", tenant)
         check_name("id", id)
         check_expected("expected_generation", expected_generation)
-        return await self._write(lambda session: documents.delete(session, tenant, id, expected_generation))
+        return await self._write(lambda session: documents.delete_document(session, tenant, id, expected_generation))
 
     async def _read(self, work: Callable[[Session], T]) -> T:
         return await self._opened().read(work)

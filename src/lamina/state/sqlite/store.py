@@ -123,7 +123,7 @@ class SqliteStateStore(StateStore):
         check_update(ref, now, status=status, expected_revision=expected_revision)
         checked = None if metadata is None else storable_metadata(metadata)
         return await self._write(
-            lambda connection: threads.change_thread(
+            lambda connection: threads.update_thread(
                 connection, ref, now=now, status=status, metadata=checked, expected_revision=expected_revision
             )
         )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from lamina.conversation.compaction import originals
 from lamina.conversation.folding import warnings_of
-from lamina.conversation.originals import originals
 from lamina.conversation.rolling import rendered
 from lamina.conversation.setbacks import Setbacks, of_user
 from lamina.conversation.summarizer import Summarizer
