@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from asyncio import AbstractEventLoop, get_running_loop
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
@@ -14,6 +14,7 @@ from lamina.conversation.folding import CompactionReport, Folder, ThreadGate
 from lamina.conversation.messages import (
     MessageReader,
     check_same,
+    check_settings,
     check_thread_metadata,
     new_message_id,
     read_calls,
@@ -92,8 +93,10 @@ class ConversationManager:
         The store, the model and the memory stay the caller's: nothing here closes them.
 
         Raises:
-            ConfigError: the memory engine serves another tenant.
+            ConfigError: the memory engine serves another tenant, or a setting is of another class.
         """
+        check_settings(policy=(policy, WindowPolicy), summary=(summary, SummaryConfig), memory=(memory, MemoryEngine))
+        check_settings(summarizer=(summarizer, Callable), context_engineering=(context_engineering, ContextThresholds))
         self.tenant = _same_tenant(tenant, memory)
         self._store = store
         self._llm = llm
@@ -103,9 +106,8 @@ class ConversationManager:
         self._counter = counter or EstimateCounter()
         self._messages = MessageReader(counter=self._counter, clock=clock, new_id=new_id)
         self._summarizer = Summarizer(summary or SummaryConfig(), self._counter.count, llm, summarizer)
-        self._tiers: ThreadTiers | None = None
-        if context_engineering is not None:
-            self._tiers = ThreadTiers(store, context_engineering, counter=self._counter, clock=clock, emit=emit)
+        limits, own = context_engineering, self._counter
+        self._tiers = None if limits is None else ThreadTiers(store, limits, counter=own, clock=clock, emit=emit)
         self._reader = ThreadReader(store, self._summarizer, self._counter, context_engineering)
         self._folder = Folder(
             store,

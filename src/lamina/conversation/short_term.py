@@ -99,8 +99,7 @@ class BaseMemory(SessionReader):
         check_callbacks(compaction_filter=compaction_filter, on_before_summarize=on_before_summarize)
         self.thresholds = ContextThresholds.of(thresholds)
         self.counter = EstimateCounter() if counter is None else counter
-        store = SqliteStateStore(":memory:") if store is None else store
-        self._sessions = SessionStore(store, clock, tenant=tenant, owner=owner)
+        self._sessions = SessionStore(store or SqliteStateStore(":memory:"), clock, tenant=tenant, owner=owner)
         self._summarizer = summarizer
         self._llm = llm
         self._labeler = labeler
@@ -131,15 +130,14 @@ class BaseMemory(SessionReader):
     async def add(self, event: MemoryEventInput, session_id: str | None = None) -> MemoryEvent:
         """Add an event at the end of its session, and return it as it is kept; then manage, if that is on.
 
-        An id and a time are given if there are none. An event whose message id the session has already is
-        not added again if it says the same: the kept one is returned. Once this returns, the event is kept,
-        whatever failed in managing; that is logged, and tried again at the next `add`.
+        An id and a time are given if there are none. An event that is kept already, by its message's id, is not
+        added again: the kept one is returned. Once this returns, the event is kept, whatever failed in managing;
+        that is logged, and tried again at the next `add`.
 
         Raises:
-            InvalidInput: a field has a value that cannot be taken; nothing was written.
-            InvalidType: a field has a type that cannot be taken; nothing was written.
+            InvalidInput: a field has a value that cannot be taken; nothing was written. InvalidType: a type.
             ScopeError: the session belongs to another owner.
-            Conflict: the id is that of a message which says something else; nothing was written.
+            Conflict: another message has the id; nothing was written.
         """
         return (await self.add_list([event], session_id))[0]
 
