@@ -1,0 +1,170 @@
+"""The event loop of the blocking façade: in one background thread, which all twins of the process share."""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError, Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from typing import Any, Final, Protocol, TypeVar
+from weakref import WeakValueDictionary
+
+import anyio
+from anyio.from_thread import BlockingPortal
+
+from lamina.errors import LaminaError, Unsupported
+
+__all__ = ["Background", "background"]
+
+T = TypeVar("T")
+
+_EXIT_SECONDS: Final = 3.0
+"""How long one object may take to close at exit."""
+_CANCEL_SECONDS: Final = 5.0
+"""How long an interrupted caller waits for what it cancelled to have ended; a second interrupt ends that too."""
+
+
+class _Resource(Protocol):
+    """What is closed at exit."""
+
+    async def close_at_exit(self) -> None:
+        """Let go of everything. Idempotent."""
+        ...
+
+
+class Background:
+    """The loop in its thread, started by the first call."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._portal: BlockingPortal | None = None
+        self._thread: threading.Thread | None = None
+        self._numbers = itertools.count()
+        self._open: WeakValueDictionary[int, _Resource] = WeakValueDictionary()
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the caller is the loop's own thread, which must not wait for itself."""
+        return threading.current_thread() is self._thread
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the loop runs."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What the coroutine returns or raises.
+
+        An interrupt of the waiting caller cancels the coroutine, and is raised once that has ended.
+
+        Raises:
+            Unsupported: the caller is a callback, which the loop itself runs.
+        """
+        ended = threading.Event()
+
+        async def followed() -> T:
+            try:
+                return await work()
+            finally:
+                ended.set()
+
+        future = self.start(followed)
+        try:
+            return future.result()
+        except BaseException:
+            if future.cancel():  # False if it was the coroutine that raised
+                ended.wait(_CANCEL_SECONDS)
+            raise
+
+    def call(self, function: Callable[[], T]) -> T:
+        """What a plain function returns, run between the steps of everything else that the loop does."""
+        if self.is_here:
+            return function()
+        future: Future[T] = self._started().start_task_soon(function)
+        return future.result()
+
+    def start(self, work: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
+        """Begin to run the coroutine.
+
+        Raises:
+            Unsupported: the caller is a callback, which the loop itself runs.
+        """
+        self._refuse_callbacks()
+        return self._started().start_task_soon(work)
+
+    def hold(self, manager: AbstractAsyncContextManager[T]) -> AbstractContextManager[T]:
+        """The same context manager, blocking; entered and left by one task."""
+        self._refuse_callbacks()
+        return self._started().wrap_async_context_manager(manager)
+
+    def adopt(self, resource: _Resource) -> None:
+        """Close it at exit: the last adopted first, and before what its backend has registered for that by now."""
+        self._open[next(self._numbers)] = resource
+        atexit.unregister(_close_at_exit)
+        atexit.register(_close_at_exit)
+
+    def close_all(self) -> None:
+        """Close what was adopted and is still alive, as far as that can be done this late; then end the loop."""
+        for _, resource in sorted(self._open.items(), reverse=True):
+            closing = self.start(resource.close_at_exit)
+            try:
+                closing.result(_EXIT_SECONDS)
+            except (LaminaError, RuntimeError, CancelledError, FutureTimeoutError):
+                # This late, threads cannot be started, and a backend's own may have ended. What was stored is
+                # safe; only the last second of access counts may be lost, as after a crash.
+                closing.cancel()
+        if self._portal is not None and self._thread is not None and self.is_alive:
+            self._portal.start_task_soon(self._portal.stop, True)  # noqa: FBT003 - cancel what still runs
+            self._thread.join(_EXIT_SECONDS)
+
+    def _refuse_callbacks(self) -> None:
+        if self.is_here:
+            raise Unsupported(
+                "The blocking façade",
+                "calls from inside its own hooks and other callbacks",
+                "Make the callback async, and await the async object there.",
+            )
+
+    def _started(self) -> BlockingPortal:
+        with self._lock:
+            if self._portal is None or not self.is_alive:
+                ready: Future[BlockingPortal] = Future()
+                self._thread = threading.Thread(target=_serve, args=(ready,), name="lamina-sync", daemon=True)
+                self._thread.start()
+                self._portal = ready.result()
+            return self._portal
+
+
+def _serve(ready: Future[BlockingPortal]) -> None:
+    async def serve() -> None:
+        async with BlockingPortal() as portal:
+            ready.set_result(portal)
+            await portal.sleep_until_stopped()
+
+    anyio.run(serve)
+
+
+_background = Background()
+
+
+def background() -> Background:
+    """That of this process."""
+    return _background
+
+
+def _forget_parent() -> None:
+    """In a forked child: the thread and the loop have stayed with the parent."""
+    global _background  # noqa: PLW0603 - there is one for each process
+    _background = Background()
+
+
+def _close_at_exit() -> None:
+    _background.close_all()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_parent)
