@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import atexit
+import functools
 import itertools
 import os
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Any, Final, Protocol, TypeVar
-from weakref import WeakValueDictionary
-
-import anyio
-from anyio.from_thread import BlockingPortal
+from weakref import WeakValueDictionary, finalize
 
 from lamina.errors import LaminaError, Unsupported
 
@@ -36,12 +35,21 @@ class _Resource(Protocol):
         ...
 
 
+class _Exit(Exception):
+    """A callback raised SystemExit or KeyboardInterrupt: the caller gets it, and the loop goes on."""
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(cause)
+        self.cause = cause
+
+
 class Background:
     """The loop in its thread, started by the first call."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._portal: BlockingPortal | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopped = asyncio.Event()
         self._thread: threading.Thread | None = None
         self._numbers = itertools.count()
         self._open: WeakValueDictionary[int, _Resource] = WeakValueDictionary()
@@ -69,12 +77,16 @@ class Background:
         async def followed() -> T:
             try:
                 return await work()
+            except (SystemExit, KeyboardInterrupt) as error:
+                raise _Exit(error) from error
             finally:
                 ended.set()
 
         future = self.start(followed)
         try:
             return future.result()
+        except _Exit as error:
+            raise error.cause from None
         except BaseException:
             if future.cancel():  # False if it was the coroutine that raised
                 ended.wait(_CANCEL_SECONDS)
@@ -84,26 +96,43 @@ class Background:
         """What a plain function returns, run between the steps of everything else that the loop does."""
         if self.is_here:
             return function()
-        future: Future[T] = self._started().start_task_soon(function)
-        return future.result()
+
+        async def called() -> T:
+            return function()
+
+        return self.run(called)
 
     def start(self, work: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
-        """Begin to run the coroutine.
+        """Begin to run the coroutine, in a task of its own; cancelling the future cancels that.
 
         Raises:
             Unsupported: the caller is a callback, which the loop itself runs.
         """
-        self._refuse_callbacks()
-        return self._started().start_task_soon(work)
+        if self.is_here:
+            raise Unsupported(
+                "The blocking façade",
+                "calls from inside its own hooks and other callbacks",
+                "Make the callback async, and await the async object there.",
+            )
+        return asyncio.run_coroutine_threadsafe(work(), self._started())
 
-    def hold(self, manager: AbstractAsyncContextManager[T]) -> AbstractContextManager[T]:
-        """The same context manager, blocking; entered and left by one task."""
-        self._refuse_callbacks()
-        return self._started().wrap_async_context_manager(manager)
+    @contextmanager
+    def hold(self, manager: AbstractAsyncContextManager[T]) -> Iterator[T]:
+        """The same context manager, blocking."""
+        value = self.run(_coroutine(manager.__aenter__))
+        try:
+            yield value
+        except BaseException as error:
+            leave = functools.partial(manager.__aexit__, type(error), error, error.__traceback__)
+            if not self.run(_coroutine(leave)):
+                raise
+        else:
+            self.run(_coroutine(functools.partial(manager.__aexit__, None, None, None)))
 
     def adopt(self, resource: _Resource) -> None:
-        """Close it at exit: the last adopted first, and before what its backend has registered for that by now."""
+        """Close it at exit: the last adopted first, and before its backend ends its own threads."""
         self._open[next(self._numbers)] = resource
+        finalize(resource, _nothing)  # so that all finalizers, which backends use, are run after what is registered now
         atexit.unregister(_close_at_exit)
         atexit.register(_close_at_exit)
 
@@ -117,35 +146,37 @@ class Background:
                 # This late, threads cannot be started, and a backend's own may have ended. What was stored is
                 # safe; only the last second of access counts may be lost, as after a crash.
                 closing.cancel()
-        if self._portal is not None and self._thread is not None and self.is_alive:
-            self._portal.start_task_soon(self._portal.stop, True)  # noqa: FBT003 - cancel what still runs
+        if self._loop is not None and self._thread is not None and self.is_alive:
+            self._loop.call_soon_threadsafe(self._stopped.set)
             self._thread.join(_EXIT_SECONDS)
 
-    def _refuse_callbacks(self) -> None:
-        if self.is_here:
-            raise Unsupported(
-                "The blocking façade",
-                "calls from inside its own hooks and other callbacks",
-                "Make the callback async, and await the async object there.",
-            )
-
-    def _started(self) -> BlockingPortal:
+    def _started(self) -> asyncio.AbstractEventLoop:
         with self._lock:
-            if self._portal is None or not self.is_alive:
-                ready: Future[BlockingPortal] = Future()
-                self._thread = threading.Thread(target=_serve, args=(ready,), name="lamina-sync", daemon=True)
+            if self._loop is None or not self.is_alive:
+                ready: Future[asyncio.AbstractEventLoop] = Future()
+                self._stopped = asyncio.Event()
+                self._thread = threading.Thread(
+                    target=asyncio.run, args=(_serve(ready, self._stopped),), name="lamina-sync", daemon=True
+                )
                 self._thread.start()
-                self._portal = ready.result()
-            return self._portal
+                self._loop = ready.result()
+            return self._loop
 
 
-def _serve(ready: Future[BlockingPortal]) -> None:
-    async def serve() -> None:
-        async with BlockingPortal() as portal:
-            ready.set_result(portal)
-            await portal.sleep_until_stopped()
+async def _serve(ready: Future[asyncio.AbstractEventLoop], stopped: asyncio.Event) -> None:
+    ready.set_result(asyncio.get_running_loop())
+    await stopped.wait()
 
-    anyio.run(serve)
+
+def _nothing() -> None:
+    """It is not about this one."""
+
+
+def _coroutine(call: Callable[[], Awaitable[T]]) -> Callable[[], Coroutine[Any, Any, T]]:
+    async def awaited() -> T:
+        return await call()
+
+    return awaited
 
 
 _background = Background()
