@@ -162,6 +162,30 @@ def test_doctor_finds_a_database_that_others_may_read(lamina: Lamina, tmp_path: 
     assert (run.code, "chmod 600" in run.out) == (1, True)
 
 
+def test_doctor_tells_of_each_check_and_warns_without_failing(lamina: Lamina) -> None:
+    lamina("remember", "all of our talk " * 200, "--owner", "mira")
+    run = lamina("doctor", "--json")
+    checks = {each["id"]: each for each in run.document["checks"]}
+    assert (run.code, run.document["problems"]) == (0, [])
+    assert checks["memories-long"]["status"] == checks["owner-without-memories"]["status"] == "warning"
+    assert checks["settings-invalid"] == {
+        "id": "settings-invalid",
+        "status": "ok",
+        "found": "the settings can be read",
+        "remedy": "",
+    }
+    told = lamina("doctor")
+    assert (told.code, "Warning: " in told.out, "(memories-long)" in told.out) == (0, True, True)
+    assert "Nothing is broken; see the warnings." in told.out
+
+
+def test_doctor_tells_of_a_model_that_cannot_be_made_in_its_document_too(lamina: Lamina) -> None:
+    run = lamina("doctor", "--json", env={"LAMINA_MODEL": "nobody:model"})
+    assert run.code == 1
+    assert any("nobody" in problem for problem in run.document["problems"])
+    assert [each["id"] for each in run.document["checks"] if each["status"] == "error"] == ["model-unusable"]
+
+
 @pytest.mark.parametrize(("name", "told"), [("list", 1), ("stats", 1), ("recall x", 0), ("doctor", 0)])
 def test_another_model_in_the_store_is_told_once(process: Lamina, name: str, told: int) -> None:
     process("remember", "a note", env={"LAMINA_EMBEDDER": "builtin"})

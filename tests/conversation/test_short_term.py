@@ -22,16 +22,23 @@ from lamina.errors import (
     MessageNotFound,
     ScopeError,
 )
+from lamina.settings.tiers import ContextThresholds
 from lamina.state.sqlite import SqliteStateStore
 from lamina.testing import FrozenClock, counting_ids
 
 NOW = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
 
-@pytest.fixture(params=["in memory", "file"])
+@pytest.fixture(params=["in memory", "file", "PostgreSQL"])
 async def memory(request, tmp_path):
     options = {"clock": FrozenClock(NOW), "new_id": counting_ids("msg_")}
-    made = InMemoryMemory(**options) if request.param == "in memory" else SQLiteMemory(tmp_path / "a.db", **options)
+    if request.param == "in memory":
+        made = InMemoryMemory(**options)
+    elif request.param == "file":
+        made = SQLiteMemory(tmp_path / "a.db", **options)
+    else:
+        url, schema = (request.getfixturevalue(name) for name in ("postgres_url", "postgres_schema"))
+        made = PostgresMemory(url, schema=schema, **options)
     yield made
     await made.close()
 
@@ -344,8 +351,16 @@ async def test_text_that_no_backend_can_hold_is_cleaned(memory):
     assert event.message.text == "pay\ufffdroll \ufffd <|endoftext|>"
 
 
-def test_the_postgres_memory_is_a_base_memory():
-    assert issubclass(PostgresMemory, BaseMemory)
+async def test_sessions_are_managed_on_every_store(memory):
+    memory.thresholds = memory._tiers._thresholds = ContextThresholds(pre_rot_threshold=2_000, recent_to_keep=4)
+    given = [f"Turn {number}: " + "the lamp of the harbour was seen again. " * 6 for number in range(120)]
+    for text in given:
+        await memory.add(said("user", text))
+    events = await memory.list()
+    assert events[0].message.text.startswith("[SUMMARY of")
+    assert (await memory.restore("default", 118)).message.text == given[117]
+    originals = [*await memory.archived(), *memory.decompress_events(events[1:])]
+    assert [event.message.text for event in originals] == given
 
 
 async def test_a_change_of_somebody_else_is_a_conflict(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -30,6 +31,20 @@ def test_the_benchmark_of_storing_and_recalling_finds_the_exact_nearest(root):
     out = output_of(root, "benchmarks/store_and_recall.py", "400", "4")
     assert "recall by owner, hybrid" in out
     assert out.splitlines()[-1] == "recall@10 by vector, against exact: 1.000"
+
+
+def test_the_benchmark_of_the_token_tiers_restores_every_original(root, tmp_path):
+    text = "The pool in src/billing/pool.py is too small, as ticket 4471 says. " * 20
+    row = {
+        "id": "t",
+        "meta": {"top_paths": ["src/billing/pool.py"]},
+        "messages": [{"role": "user", "content": text}] * 60,
+    }
+    (tmp_path / "made-up.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    out = output_of(root, "benchmarks/compaction.py", str(tmp_path), "4000", "60")
+    assert "mean of 1 in made-up" in out
+    assert "restored 100.0%" in out
+    assert len(out.splitlines()) == 14
 
 
 def test_the_benchmark_of_chunking_finds_every_offset_exact_and_no_fence_or_row_split(root):

@@ -203,3 +203,35 @@ def test_the_more_special_block_holds():
     assert config.effective_conversation().compaction.threshold == 9
     assert config.effective_conversation().context_messages == 5
     assert define_config(context={"auto_recall": False}).effective_context().auto_recall is False
+
+
+MANUAL = """# Timetable
+
+The ferry to the island leaves at nine in the morning and at four in the afternoon.
+
+# Fares
+
+A return ticket costs twelve euros; children under six travel free.
+"""
+
+
+@pytest.mark.parametrize(
+    ("goal", "matches"),
+    [("When does the ferry leave?", True), ("What does a return ticket cost?", True), ("Tell me a joke", False)],
+)
+async def test_documents_that_have_nothing_to_do_with_the_goal_add_nothing(goal, matches):
+    async with Kernel() as kernel:
+        await kernel.rag.ingest(MANUAL, "ferry.md")
+        context = await kernel.context_engine.compute(intent_id="i", goal=goal, owner_id="mira")
+    assert bool(context.documents) is matches
+
+
+async def test_without_an_embedder_whatever_shares_a_word_matches():
+    async with Kernel(memory={"embedding": "none"}) as kernel:
+        await kernel.rag.ingest(MANUAL, "ferry.md")
+        found, nothing = [
+            await kernel.context_engine.compute(intent_id="i", goal=goal, owner_id="mira")
+            for goal in ("Where is the blue ferry, and why?", "Tell me a joke")
+        ]
+    assert found.documents
+    assert nothing.documents == []

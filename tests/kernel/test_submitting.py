@@ -77,6 +77,10 @@ async def test_an_intent_that_is_made_already_keeps_its_id(open_kernel, clock):
     intent = Intent("intent_mine", "hello", "mira", clock())
     assert (await kernel.execute_intent(intent)).intent_id == "intent_mine"
     assert (await kernel.submit(intent)).intent_id == "intent_mine"
+    old_spelling = Intent("intent_2", "hello", "mira", clock(), {"threadId": "t"})
+    assert (await kernel.submit(old_spelling)).thread_id == "t"
+    with pytest.raises(InvalidType, match="metadata"):
+        await kernel.submit(intent.replace(metadata=["t"]))
     with pytest.raises(InvalidInput, match="completed"):
         await kernel.submit(intent.replace(status=IntentStatus.COMPLETED))
     with pytest.raises(InvalidInput, match="alone"):

@@ -46,7 +46,7 @@ _MOST_ALIKE: Final = 50
 _FOLDER_SHARE: Final = 0.15
 """What naming a folder, a package or another path without an extension counts for, beside naming a file."""
 
-_SHARE: Final = {"Files": 0.35, "Links": 0.08, "Names and dates": 0.15, "Terms": 0.08}
+_SHARE: Final = {"Files": 0.45, "Links": 0.08, "Names and dates": 0.15, "Terms": 0.08}
 """How much of the room each list may take."""
 _SENTENCES_SHARE: Final = 0.85
 _PREVIOUS_SHARE: Final = 0.6

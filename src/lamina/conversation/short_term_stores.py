@@ -26,13 +26,13 @@ class SQLiteMemory(BaseMemory):
 
 
 class PostgresMemory(BaseMemory):
-    """Short-term memory in a PostgreSQL database; further arguments are those of `BaseMemory`.
+    """Short-term memory in a schema of a PostgreSQL database; further arguments are those of `BaseMemory`.
 
     Raises:
         MissingExtra: the driver is not installed.
     """
 
-    def __init__(self, url: str, **options: Any) -> None:
+    def __init__(self, url: str, *, schema: str = "lamina", **options: Any) -> None:
         from lamina.state.postgres import PostgresStateStore
 
-        super().__init__(PostgresStateStore(url), **options)
+        super().__init__(PostgresStateStore(url, schema=schema), **options)

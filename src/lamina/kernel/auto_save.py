@@ -40,7 +40,7 @@ _SCHEMA: Final[Mapping[str, Any]] = {
             "items": {
                 "type": "object",
                 "properties": {
-                    "content": {"type": "string", "minLength": 1, "maxLength": _MAX_FACT_CHARS},
+                    "content": {"type": "string"},
                     "tags": {"type": "array", "items": {"type": "string"}, "maxItems": 5},
                     "relevance": {"type": "number", "minimum": 0, "maximum": 1},
                     "layer": {"enum": list(_LAYERS)},

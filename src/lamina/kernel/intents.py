@@ -38,7 +38,9 @@ def read_intent(
     if isinstance(given, Intent):
         if any(value is not None for value in fields.values()):
             raise InvalidInput("intent", "is given beside fields of one", "Give the intent alone, or use replace.")
-        return _checked(given)
+        if not isinstance(given.metadata, Mapping):
+            raise InvalidType("metadata", f"must be a mapping, not {type(given.metadata).__name__}", "Give a dict.")
+        return _checked(given.replace(metadata=_metadata(given.metadata, {})))
     named = _named(given, fields)
     metadata = named.get("metadata")
     if metadata is not None and not isinstance(metadata, Mapping):

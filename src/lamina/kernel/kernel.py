@@ -16,6 +16,7 @@ from lamina.context.sources import ProfileProvider
 from lamina.conversation.manager import ConversationManager
 from lamina.domain.intent import Intent, IntentResult
 from lamina.errors import ConfigError, NotStarted
+from lamina.kernel.checks import Finding, examine_open
 from lamina.kernel.event_bus import EventBus, Handler
 from lamina.kernel.intents import read_intent
 from lamina.kernel.maintenance import MaintenanceReport, maintain, read_interval, repeated
@@ -235,6 +236,14 @@ class Kernel:
         turns = self._opened().turns
         async for piece in streamed(turns, self._read(intent, fields)):
             yield piece
+
+    async def diagnose(self) -> list[Finding]:
+        """What the checks find in the settings and the stores: `lamina doctor`, from inside. Contacts no model.
+
+        Raises:
+            AdapterError: a store failed.
+        """
+        return await examine_open(self.config, self._opened().parts, self.model_router, clock=self._clock)
 
     async def run_maintenance(self, *, decay: bool = False) -> MaintenanceReport:
         """One pass: purge what has expired, fade memories if `decay` asks for it, clean up, let plug-ins maintain."""

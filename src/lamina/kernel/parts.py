@@ -18,8 +18,10 @@ from lamina.kernel.stores import Stores, choose_stores
 from lamina.memory.engine import MemoryEngine
 from lamina.memory.factory import create_memory_engine
 from lamina.ports.clock import Clock
+from lamina.ports.embedder import matches_from
 from lamina.ports.events import Emit
 from lamina.ports.language_model import LanguageModel
+from lamina.ports.memory_adapter import MemoryAdapter
 from lamina.ports.state_store import StateStore
 from lamina.ports.token_counter import TokenCounter
 from lamina.rag.pipeline import RagPipeline
@@ -50,6 +52,7 @@ class Parts:
 
     memory: MemoryEngine
     state: StateStore
+    chunks: MemoryAdapter
     conversation: ConversationManager
     rag: RagPipeline
     context: ContextEngine
@@ -88,7 +91,10 @@ async def open_parts(config: LaminaConfig, options: KernelOptions, closing: Asyn
         rag=rag,
         profile_provider=options.profile_provider,
         engines=options.engines,
-        config=config.effective_context(context_window=options.router.context_window),
+        config=config.effective_context(
+            context_window=options.router.context_window,
+            min_score=0.0 if memory.embedder is None else matches_from(memory.embedder),
+        ),
         counter=options.counter,
         clock=options.clock,
         emit=options.emit,
@@ -97,6 +103,7 @@ async def open_parts(config: LaminaConfig, options: KernelOptions, closing: Asyn
     return Parts(
         memory=memory,
         state=stores.state,
+        chunks=stores.chunks,
         conversation=conversation,
         rag=rag,
         context=context,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from lamina.domain.memory import Vector
 
-__all__ = ["Embedder", "Fingerprint"]
+__all__ = ["Embedder", "Fingerprint", "matches_from"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,8 @@ class Embedder(Protocol):
 
     Documents and queries are two methods because some models embed them differently. Both return
     one vector per text, in order; a text is never blank. Vectors need not have unit length.
+
+    An embedder may also have `matches_from`: see the function of this name.
 
     Raises:
         ProviderUnavailable: down, timed out or rate limited, after the embedder's own retries.
@@ -61,3 +63,14 @@ class Embedder(Protocol):
     async def close(self) -> None:
         """Let go of connections and files. Idempotent."""
         ...
+
+
+_MATCHES_FROM: Final = 0.2
+
+
+def matches_from(embedder: Embedder) -> float:
+    """The similarity, in [0, 1], from where two texts have to do with each other: the embedder's own figure, or 0.2.
+
+    Models differ widely in how close they put what is unrelated.
+    """
+    return float(getattr(embedder, "matches_from", _MATCHES_FROM))

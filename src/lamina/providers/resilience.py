@@ -18,7 +18,7 @@ import anyio
 
 from lamina.domain.memory import Vector
 from lamina.errors import ConfigError, ProviderError, ProviderUnavailable
-from lamina.ports.embedder import Embedder
+from lamina.ports.embedder import Embedder, matches_from
 from lamina.providers.batching import batches
 from lamina.providers.vectors import check_texts
 
@@ -58,6 +58,11 @@ class _Wrapper:
     def model(self) -> str:
         """The wrapped embedder's."""
         return self._embedder.model
+
+    @property
+    def matches_from(self) -> float:
+        """The wrapped embedder's."""
+        return matches_from(self._embedder)
 
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
         """The wrapped embedder's vectors."""

@@ -107,8 +107,11 @@ class LaminaConfig(StrictModel):
             updates["context_messages"] = memory.context_messages
         return own.model_copy(update=updates)
 
-    def effective_context(self, *, context_window: int | None = None) -> ContextConfig:
-        """The context block, completed by what other blocks say, and by the size of the model's window."""
+    def effective_context(self, *, context_window: int | None = None, min_score: float = 0.0) -> ContextConfig:
+        """The context block, completed by what other blocks say, and by the size of the model's window.
+
+        `min_score` is from where documents match, unless a block says it.
+        """
         own, said = self.context, self.context.model_fields_set
         updates: dict[str, Any] = {"auto_recall": own.auto_recall and self.memory.auto_recall}
         if "token_budget" not in said and context_window is not None:
@@ -116,7 +119,7 @@ class LaminaConfig(StrictModel):
         if "document_limit" not in said:
             updates["document_limit"] = self.rag.top_k
         if "document_min_score" not in said:
-            updates["document_min_score"] = self.rag.min_score
+            updates["document_min_score"] = min_score if self.rag.min_score is None else self.rag.min_score
         if own.context_messages is None:
             updates["context_messages"] = self.effective_conversation().shown
         return own.model_copy(update=updates)

@@ -20,14 +20,15 @@ class RagConfig(StrictModel):
     """Defaults of `RagPipeline`; `chunk_size` and `chunk_overlap` in tokens, `max_bytes` of a document as UTF-8.
 
     `top_k` and `min_score` are for callers that search on behalf of others, such as the kernel: there a
-    chunk below `min_score` does not match. `RagPipeline.retrieve` has defaults of its own.
+    chunk below `min_score` does not match. None means what fits the embedder: 0.45 for the built-in one, 0.2 for
+    others, and without any whatever shares a word. `RagPipeline.retrieve` has defaults of its own.
     """
 
     chunk_strategy: Literal["recursive", "paragraph", "sentence", "fixed"] = "recursive"
     chunk_size: Annotated[WholeNumber, Field(ge=1, le=MAX_TOKENS)] = 512
     chunk_overlap: Annotated[WholeNumber, Field(ge=0, le=MAX_TOKENS)] = 50
     top_k: Annotated[WholeNumber, Field(ge=1, le=1000)] = 5
-    min_score: Annotated[Number, Field(ge=0, le=1)] = 0.2
+    min_score: Annotated[Number, Field(ge=0, le=1)] | None = None
     search_mode: SearchMode = SearchMode.HYBRID
     max_bytes: Annotated[WholeNumber, Field(ge=1)] = 64 * _MEBIBYTE
 
