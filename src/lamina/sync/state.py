@@ -19,6 +19,7 @@ class StateStore(Resource[AsyncStateStore]):
     initialize = blocking_method(AsyncStateStore.initialize)
     close = blocking_method(AsyncStateStore.close)
     create_thread = blocking_method(AsyncStateStore.create_thread)
+    begin_thread = blocking_method(AsyncStateStore.begin_thread)
     get_thread = blocking_method(AsyncStateStore.get_thread)
     list_threads = blocking_method(AsyncStateStore.list_threads)
     update_thread = blocking_method(AsyncStateStore.update_thread)

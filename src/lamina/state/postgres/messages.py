@@ -9,11 +9,12 @@ from typing import Any
 from lamina.databases.postgres.schema import Session
 from lamina.domain.message_json import message_to_json
 from lamina.domain.storable import MAX_INDEX, is_same_event
-from lamina.domain.thread import ThreadEvent, ThreadRef, ThreadStatus
+from lamina.domain.thread import Thread, ThreadEvent, ThreadRef, ThreadStatus
 from lamina.errors import InvalidInput, ThreadArchivedError, ThreadNotFound
+from lamina.state.postgres import threads
 from lamina.state.postgres.rows import event_from_row, json_text, naming, read_rows
 
-__all__ = ["append", "delete", "events", "find", "live_size", "of_system", "replace"]
+__all__ = ["append", "begin", "delete", "events", "find", "live_size", "of_system", "replace"]
 
 
 def append(session: Session, ref: ThreadRef, given: Sequence[ThreadEvent], now: datetime) -> list[ThreadEvent]:
@@ -40,6 +41,11 @@ def append(session: Session, ref: ThreadRef, given: Sequence[ThreadEvent], now: 
     if added:
         _insert(session, key, added, now)
     return [kept[event.message.id] for event in given]
+
+
+def begin(session: Session, thread: Thread, given: Sequence[ThreadEvent], now: datetime) -> list[ThreadEvent] | None:
+    """Make the thread with these messages; None if there is one of this name."""
+    return append(session, thread.ref, given, now) if threads.make(session, thread) else None
 
 
 def _insert(session: Session, key: int, added: Sequence[ThreadEvent], now: datetime) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final, LiteralString
 
 from lamina.databases.postgres.schema import Session
 from lamina.domain.thread import Thread, ThreadKind, ThreadRef, ThreadStatus
 from lamina.state.postgres.rows import json_text, naming, read_rows, thread_from_row
 
-__all__ = ["create", "delete", "get", "listed", "tenant_key", "update"]
+__all__ = ["create", "delete", "get", "listed", "make", "tenant_key", "update"]
 
 
 def tenant_key(session: Session, tenant: str) -> int:
@@ -25,9 +25,28 @@ def tenant_key(session: Session, tenant: str) -> int:
     return int(key)
 
 
+_INSERT: Final[LiteralString] = (
+    "INSERT INTO {schema}.threads (tenant, kind, id, owner, namespace, status, metadata, created_at, updated_at)"
+    " VALUES (%(key)s, %(kind)s, %(id)s, %(owner)s, %(namespace)s, %(status)s, %(metadata)s,"
+    " %(created_at)s, %(updated_at)s) ON CONFLICT (tenant, kind, id)"
+)
+
+
 def create(session: Session, thread: Thread) -> Thread:
     """Insert the head, unless there is one of this name; the one that is there then."""
-    parameters = naming(thread.ref) | {
+    insert = _INSERT + " DO UPDATE SET id = excluded.id RETURNING {head}"  # as above
+    (kept,) = read_rows(thread_from_row, session.execute(insert, _parameters(session, thread)))
+    return kept
+
+
+def make(session: Session, thread: Thread) -> bool:
+    """Insert the head; False, and nothing is done, if there is one of this name."""
+    insert = _INSERT + " DO NOTHING RETURNING key"
+    return session.execute(insert, _parameters(session, thread)).fetchone() is not None
+
+
+def _parameters(session: Session, thread: Thread) -> dict[str, Any]:
+    return naming(thread.ref) | {
         "key": tenant_key(session, thread.tenant),
         "owner": thread.owner,
         "namespace": thread.namespace,
@@ -36,15 +55,6 @@ def create(session: Session, thread: Thread) -> Thread:
         "created_at": thread.created_at,
         "updated_at": thread.updated_at,
     }
-    insert = (
-        "INSERT INTO {schema}.threads (tenant, kind, id, owner, namespace, status, metadata, created_at, updated_at)"
-        " VALUES (%(key)s, %(kind)s, %(id)s, %(owner)s, %(namespace)s, %(status)s, %(metadata)s,"
-        " %(created_at)s, %(updated_at)s)"
-        " ON CONFLICT (tenant, kind, id) DO UPDATE SET id = excluded.id"  # as above
-        " RETURNING {head}"
-    )
-    (kept,) = read_rows(thread_from_row, session.execute(insert, parameters))
-    return kept
 
 
 def get(session: Session, ref: ThreadRef) -> Thread | None:
