@@ -126,6 +126,26 @@ async def test_a_user_that_was_dropped_does_not_keep_the_file_open(file: Path) -
     assert threads() == before
 
 
+@pytest.mark.parametrize("steps", [0, 1, 2])
+async def test_a_caller_that_gave_up_closing_leaves_no_thread_behind(file: Path, steps: int) -> None:
+    before = set(threading.enumerate())
+    database = SqliteDatabase(file)
+    await database.open()
+    own = set(threading.enumerate()) - before
+    closing = asyncio.create_task(database.close())
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    closing.cancel()
+    await asyncio.wait([closing])
+    await database.close()
+    assert len(own) == 3
+    for each in own:
+        await asyncio.to_thread(each.join, 30)
+    assert [each.name for each in own if each.is_alive()] == []
+    async with database:
+        assert len(set(threading.enumerate()) - before) >= 3
+
+
 async def test_whose_tables_are_too_new_is_refused_alone_and_nothing_is_changed(file: Path) -> None:
     async with NewerState(file) as newer:
         await fill(newer, 1)

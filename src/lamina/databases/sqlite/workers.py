@@ -113,9 +113,16 @@ class Workers:
         return await self._submit(self._writing, work, _Kind.ALONE)
 
     async def stop(self) -> None:
-        """Let the threads finish what they were given and close their connections, the writing one last."""
-        await asyncio.gather(*(self._submit(self._reading, _nothing, _Kind.STOP) for _ in self._readers))
-        await self._submit(self._writing, _nothing, _Kind.STOP)
+        """Let the threads finish what they were given and close their connections, the writing one last.
+
+        When the caller is cancelled they do so too, each by itself.
+        """
+        try:
+            await asyncio.gather(*(self._submit(self._reading, _nothing, _Kind.STOP) for _ in self._readers))
+            await self._submit(self._writing, _nothing, _Kind.STOP)
+        except asyncio.CancelledError:
+            self.abandon()
+            raise
         for thread in (*self._readers, self._writer):
             thread.join()  # it has answered, and is about to end
 
