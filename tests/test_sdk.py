@@ -124,3 +124,18 @@ async def test_what_cannot_be_is_refused(tmp_path):
         await Lamina.create(tmp_path, nonsense=1)
     with pytest.raises((InvalidInput, InvalidType)):
         await Lamina.create(tmp_path, owner=" ", model=router())
+
+
+@pytest.mark.parametrize(("owner", "error"), [("", InvalidInput), ("\u200b", InvalidInput), (0, InvalidType)])
+async def test_an_owner_that_names_nobody_is_refused_and_never_read_as_the_default_one(tmp_path, owner, error):
+    async with await Lamina.create(tmp_path, model=router(), owner="alice") as app:
+        await app.remember("The code of the safe is 4711")
+        for call in (app.recall, app.ask, app.remember):
+            with pytest.raises(error, match="owner"):
+                await call("The code of the safe", owner=owner)
+        with pytest.raises(error, match="owner"):
+            app.thread("t", owner=owner)
+        assert len(await app.recall("The code of the safe")) == 1
+    with pytest.raises(error, match="owner"):
+        await Lamina.create(tmp_path / "other", model=router(), owner=owner)
+    assert not (tmp_path / "other").exists()

@@ -71,6 +71,8 @@ class Lamina:
         router = model if isinstance(model, ModelRouter) else None
         if model is not None and router is None:
             flags["model"] = model
+        if owner is not None:
+            check_name("owner", owner)
         loaded = load_config(flags, environ=environ)
         config = loaded.config
         if not config.ephemeral:
@@ -78,7 +80,7 @@ class Lamina:
             config = config.model_copy(update=kept)
         kernel = Kernel(config, model_router=router)
         await kernel.start()
-        return cls(kernel, owner=owner or config.memory.default_owner)
+        return cls(kernel, owner=config.memory.default_owner if owner is None else owner)
 
     async def remember(
         self,
@@ -91,15 +93,15 @@ class Lamina:
     ) -> str | None:
         """Store a memory, in the longterm layer unless told otherwise; its id. Options as for `MemoryEngine.store`."""
         memory = self._kernel.memory_engine
-        return await memory.store(text, layer=layer, tags=tags, owner=owner or self.owner, **options)
+        return await memory.store(text, layer=layer, tags=tags, owner=self._whose(owner), **options)
 
     async def recall(self, query: str, *, owner: str | None = None, **options: Any) -> Results[RecallResult]:
         """The memories that answer the query best; options as for `MemoryEngine.recall`."""
-        return await self._kernel.memory_engine.recall(query, owner=owner or self.owner, **options)
+        return await self._kernel.memory_engine.recall(query, owner=self._whose(owner), **options)
 
     def thread(self, id: str, *, owner: str | None = None) -> ThreadHandle:
         """The thread of this id."""
-        return ThreadHandle(self._kernel.conversation, id, owner or self.owner)
+        return ThreadHandle(self._kernel.conversation, id, self._whose(owner))
 
     async def ask(
         self, goal: str, *, thread_id: str | None = None, owner: str | None = None, agent: str | None = None
@@ -111,10 +113,14 @@ class Lamina:
             InvalidInput: the goal is blank, or there is no such agent.
             ScopeError: the thread is another owner's.
         """
-        result = await self._kernel.submit(goal=goal, owner=owner or self.owner, thread_id=thread_id, agent=agent)
+        result = await self._kernel.submit(goal=goal, owner=self._whose(owner), thread_id=thread_id, agent=agent)
         if result.status is not IntentStatus.COMPLETED:
             raise AskError(result, f"The question was not answered. {result.error}")
         return result
+
+    def _whose(self, owner: str | None) -> str:
+        """Only None is nobody else: a blank name is refused, and never read as this object's owner."""
+        return self.owner if owner is None else check_name("owner", owner)
 
     def get_kernel(self) -> Kernel:
         """The kernel underneath."""

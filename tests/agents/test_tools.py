@@ -20,10 +20,13 @@ from pydantic_ai.models.function import FunctionModel
 
 from lamina.agents import Tool, ToolContext, define_agent
 from lamina.domain.intent import IntentStatus
+from lamina.domain.message_size import MESSAGE_OVERHEAD
 from lamina.errors import InvalidInput, InvalidType, ScopeError
 from lamina.kernel import Kernel, ModelRouter
 from lamina.providers.openai_compatible import OpenAICompatibleLanguageModel
 from lamina.providers.pydantic_ai import PydanticAILanguageModel
+from lamina.providers.structured_output import ObjectSchema
+from lamina.providers.tokens import EstimateCounter
 from lamina.testing import EchoModel, HashingEmbedder
 
 
@@ -280,6 +283,21 @@ async def test_a_model_that_calls_for_ever_is_stopped():
     assert kept == []
 
 
+async def test_an_answer_with_thousands_of_calls_fails_the_turn_before_any_of_them_is_run():
+    ran = []
+
+    def touch() -> str:
+        """Touch."""
+        ran.append(1)
+        return "x"
+
+    model, _ = calling(*[("touch", {})] * 5_000)
+    result, kept, _ = await run(model, touch)
+    assert result.error.kind == "ProviderError"
+    assert "256 calls" in result.error.message
+    assert (ran, kept) == ([], [])
+
+
 async def test_a_tool_that_hangs_is_ended_by_the_time_limit():
     async def hang() -> str:
         """Hang."""
@@ -381,3 +399,26 @@ async def test_the_schemas_of_tools_are_counted_in_the_context():
     bare, _, _ = await run(model)
     tooled, _, _ = await run(model, weather)
     assert tooled.context.estimated_tokens > bare.context.estimated_tokens + 50
+
+
+@pytest.mark.parametrize("budget", [700, 900, 8_000])
+async def test_what_a_model_without_tools_of_its_own_is_sent_is_within_the_budget(budget):
+    sizes = []
+    count = EstimateCounter().count
+
+    class Measuring(EchoModel):
+        async def complete(self, messages, *, schema=None, max_tokens=None):
+            asked = [*messages, ObjectSchema(schema).instruction()]  # as providers ask that know no schemas
+            sizes.append(sum(count(each.content) + MESSAGE_OVERHEAD for each in asked))
+            return await super().complete(messages, schema=schema)
+
+    model = Measuring([{"answer": "Sunny.", "calls": []}])
+    router = ModelRouter(complete=model, embed=HashingEmbedder())
+    async with Kernel({"context": {"token_budget": budget}}, model_router=router) as kernel:
+        for number in range(60):
+            text = f"The weather of day {number}: " + f"cloud {number} " * 20
+            await kernel.memory_engine.store(text, owner="mira")
+        kernel.agent_registry.register(define_agent("tooled", tools=[weather], instructions="Use your tools."))
+        result = await kernel.submit(goal="The weather?", owner="mira", thread_id="t")
+    assert not result.context.over_budget
+    assert sizes[0] <= result.context.estimated_tokens <= budget

@@ -30,6 +30,14 @@ def test_a_command_on_a_whole_tenant_refuses_a_narrower_scope(lamina: Lamina, na
     assert scope not in lamina(*name.split(), "--help").out
 
 
+@pytest.mark.parametrize("name", ["ingest", "docs list", "docs search x", "docs clear"])
+def test_a_command_on_documents_refuses_a_namespace(lamina: Lamina, name: str) -> None:
+    run = lamina(*name.split(), "--namespace", "x")
+    assert (run.code, "not about one namespace" in run.err) == (2, True)
+    shown = lamina(*name.split()[:2], "--help").out
+    assert ("--namespace" in shown, "--owner" in shown) == (False, True)
+
+
 def test_the_demo_has_no_json_form(lamina: Lamina) -> None:
     assert lamina("demo", "--json").code == 2
 

@@ -10,11 +10,14 @@ from lamina.domain.context import DropReason, ItemKind, PackHit
 from lamina.domain.context_form import Form, TokenSource
 from lamina.domain.memory import Layer
 from lamina.domain.message import Message
+from lamina.domain.message_formats import from_anthropic, from_openai
+from lamina.domain.message_size import messages_tokens
 from lamina.domain.recall import Degraded, Leg, Reason
 from lamina.domain.thread import ThreadContext
 from lamina.errors import InvalidInput, InvalidType, ScopeError
 from lamina.memory.factory import create_memory_engine
 from lamina.ports.events import EventName
+from lamina.providers.tokens import EstimateCounter
 from lamina.settings.context import ContextConfig
 
 GOAL = "When do releases go out?"
@@ -45,6 +48,11 @@ async def test_it_takes_a_mapping_with_camel_case_keys(memory):
     assert (context.intent_id, context.user.user_id, context.token_budget) == ("i", "ana", 99)
 
 
+async def test_two_spellings_of_one_field_that_differ_are_refused(memory):
+    with pytest.raises(InvalidInput, match="ownerId"):
+        await ContextEngine(memory).compute({"intent_id": "i", "goal": GOAL, "owner_id": "ana", "ownerId": "bo"})
+
+
 @pytest.mark.parametrize(
     ("fields", "field", "error"),
     [
@@ -58,6 +66,7 @@ async def test_it_takes_a_mapping_with_camel_case_keys(memory):
         ({"tools": {"name": "x"}}, "tools", InvalidType),
         ({"tools": [object()]}, "tools", InvalidType),
         ({"tools": [{"name": object()}]}, "tools", InvalidInput),
+        ({"tools": [{"name": "x", 1: "y"}]}, "tools", InvalidInput),
         ({"form": "latex"}, "form", InvalidInput),
         ({"budget": 3}, "budget", InvalidInput),
         ({"system": None}, "system", InvalidType),
@@ -192,6 +201,24 @@ async def test_a_source_that_raises_cancelled_is_a_failed_step(memory):
 
     context = await ContextEngine(memory, rag=Odd()).compute(intent_id="i", goal=GOAL, owner_id="ana")
     assert [(each.step, each.error) for each in context.warnings] == [("documents", "CancelledError")]
+
+
+async def test_a_thread_of_another_owner_is_refused_when_no_step_goes_on_any_more(memory, threads):
+    ended = []
+
+    class Slow:
+        async def retrieve(self, *_, **__):
+            for _ in range(20):
+                await asyncio.sleep(0)
+            ended.append(True)
+            return []
+
+    threads.put("t", "ana", [])
+    with pytest.raises(ScopeError):
+        await ContextEngine(memory, conversation=threads, rag=Slow()).compute(
+            intent_id="i", goal=GOAL, owner_id="bo", thread_id="t"
+        )
+    assert ended
 
 
 async def test_being_cancelled_propagates_and_reaches_the_sources(memory):
@@ -363,9 +390,7 @@ async def test_the_same_state_and_intent_render_to_the_same_bytes(compute, memor
     threads.put("t", "ana", [Message.user("hi"), Message.assistant("hello")], summary="They met.")
     first = await compute(thread_id="t", touch=False)
     clock.advance(3600 * 5)
-    for layer in ("working", "session"):
-        await fill(memory, layer, 0)
-    second = await compute(thread_id="t", touch=False, intent_id="intent_2", config={"working_limit": 10})
+    second = await compute(thread_id="t", touch=False, intent_id="intent_2")
     assert first.knowledge
     assert len(second.memories) < len(first.memories)  # the short-lived layers have expired
     third = await compute(thread_id="t", touch=False, intent_id="intent_3")
@@ -377,12 +402,7 @@ async def test_the_same_state_and_intent_render_to_the_same_bytes(compute, memor
 async def test_one_more_message_changes_only_the_tail(compute, memory, threads):
     for layer in Layer:
         await fill(memory, layer, 3)
-    said = [
-        Message.user(
-            "hi",
-        ),
-        Message.assistant("hello"),
-    ]
+    said = [Message.user("hi"), Message.assistant("hello")]
     threads.put("t", "ana", said, summary="They met.")
     before = await compute(thread_id="t", touch=False)
     threads.put("t", "ana", [*said, Message.user("and now?"), Message.assistant("now this")], summary="They met.")
@@ -406,10 +426,6 @@ class WordCounter:
 @pytest.mark.parametrize("counter", [None, WordCounter()])
 @pytest.mark.parametrize("form", [None, *Form])
 async def test_the_estimate_is_the_count_of_what_is_rendered(compute, memory, documents, threads, form, counter):
-    from lamina.domain.message_formats import from_anthropic, from_openai
-    from lamina.domain.message_size import messages_tokens
-    from lamina.providers.tokens import EstimateCounter
-
     for layer in Layer:
         await fill(memory, layer, 3)
     documents.put(None, "Releases are cut <b>on</b> Mondays", headers=["Guide", "Releases"], page=3)

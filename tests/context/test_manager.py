@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,7 +14,7 @@ from lamina.context.plugin import (
     EngineInfo,
 )
 from lamina.domain.context import DropReason, ItemKind
-from lamina.domain.message import Message, Role, ToolCall
+from lamina.domain.message import ImagePart, Message, OpaquePart, Role, ToolCall
 from lamina.domain.message_groups import orphans
 from lamina.domain.message_size import messages_tokens
 from lamina.errors import EngineNotFound, InvalidInput, InvalidType
@@ -120,6 +121,15 @@ def test_an_engine_needs_an_id_that_can_be_seen(manager, id):
         manager.register(engine)
 
 
+@pytest.mark.parametrize("info", [{"id": "mine"}, {"id": "mine", "owner": "x"}, SimpleNamespace(id="mine")])
+def test_an_id_is_all_that_an_engine_must_say_of_itself(manager, info):
+    engine = Echo()
+    engine.info = info
+    manager.register(engine)
+    listed = manager.list_engines()[1]
+    assert (listed.id, listed.name, listed.version) == ("mine", "mine", "0.0.0")
+
+
 def test_an_id_is_taken_once_unless_replaced_and_default_never(manager):
     manager.register(Echo())
     with pytest.raises(ValueError, match="taken"):
@@ -203,6 +213,9 @@ RUBBISH = [
     {"messages": [{"role": "nobody", "content": "x"}]}, AssembleResult([], -1), AssembleResult([], float("nan")),
     AssembleResult([], 1, 3), AssembleResult([Message("user", "x")]), AssembleResult([Message(Role.USER, 3)]),
     AssembleResult([Message(Role.USER, [3])]), AssembleResult([Message(Role.USER, "x", tool_calls=["y"])]),
+    AssembleResult([Message(Role.USER, "x", name=object())]), AssembleResult([Message(Role.USER, "x", id=5)]),
+    AssembleResult([Message.user([ImagePart(data=7)])]), AssembleResult([Message.user([OpaquePart(5)])]),
+    AssembleResult([Message(Role.USER, "x", metadata=5)]),
 ]  # fmt: skip
 
 
@@ -217,6 +230,12 @@ async def test_rubbish_quarantines_the_engine_and_the_built_in_one_serves(manage
         (EventName.ENGINE_QUARANTINED, "acme", "echo", "assemble")
     ]
     assert manager.list_engines()[1].is_quarantined
+
+
+async def test_text_that_no_backend_can_carry_is_cleaned(manager):
+    serve(manager, Echo(assemble=AssembleResult([Message.user("a\ud800")], 0, "b\ud800")))
+    result = await manager.assemble("s", talk(1), 1_000)
+    assert (result.messages[0].text, result.system_prompt_addition) == ("a\ufffd", "b\ufffd")
 
 
 @pytest.mark.parametrize("operation", ["bootstrap", "assemble"])

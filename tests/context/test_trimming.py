@@ -60,3 +60,19 @@ def test_a_system_message_inside_a_call_stays_when_the_call_goes():
         Message.tool("x" * 90, call_id="a"), Message.user("next"),
     ]  # fmt: skip
     assert [each.text for each in trim_messages(messages, 30, len)[0]] == ["stay", "next"]
+
+
+def test_a_talk_in_which_the_user_never_speaks_is_looked_through_once():
+    looked_at = 0
+
+    class Counted(Message):
+        def __getattribute__(self, name):
+            nonlocal looked_at
+            looked_at += name == "role"
+            return super().__getattribute__(name)
+
+    messages = [Counted(Role.ASSISTANT, "x") for _ in range(1_000)]
+    looked_at = 0
+    kept, cut = trim_messages(messages, 0, len)
+    assert (len(kept), len(cut)) == (1, 999)
+    assert looked_at < 20_000

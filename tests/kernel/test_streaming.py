@@ -9,6 +9,7 @@ import pytest
 from lamina.agents import define_agent
 from lamina.domain.intent import IntentResult, IntentStatus
 from lamina.errors import InvalidInput, ProviderError, ScopeError
+from lamina.testing import EchoModel
 
 
 async def pieces_of(stream):
@@ -38,6 +39,30 @@ async def test_whoever_stops_after_the_last_piece_leaves_nothing_in_the_thread(k
     assert [await anext(stream), await anext(stream)] == ["one ", "two"]
     await asyncio.sleep(0)
     await stream.aclose()
+    assert await kernel.conversation.retrieve("t") is None
+
+
+async def test_when_a_stream_is_closed_the_models_stream_is_closed_and_no_task_goes_on(open_kernel):
+    closed = []
+
+    class Counting(EchoModel):
+        async def stream(self, messages, *, max_tokens=None):
+            try:
+                for piece in ("one ", "two "):
+                    yield piece
+            finally:
+                await asyncio.sleep(0)
+                closed.append(True)
+
+    kernel = await open_kernel(complete=Counting())
+    before = asyncio.all_tasks()
+    for read in (1, 2):
+        stream = kernel.stream(goal="Count", thread_id="t")
+        for _ in range(read):
+            await anext(stream)
+        await stream.aclose()
+        assert len(closed) == read
+        assert asyncio.all_tasks() == before
     assert await kernel.conversation.retrieve("t") is None
 
 

@@ -123,6 +123,15 @@ async def test_an_unknown_field_is_refused_by_name(open_kernel):
         await kernel.submit("hi")
 
 
+async def test_two_spellings_of_one_field_that_differ_are_refused(open_kernel, model):
+    kernel = await open_kernel()
+    for given in ({"owner": "alice", "ownerId": "bob"}, {"owner_id": "alice", "ownerId": "bob"}):
+        with pytest.raises(InvalidInput, match="ownerId"):
+            await kernel.submit({"goal": "hi", **given})
+    assert model.calls == []
+    await kernel.submit({"goal": "hi", "owner": "alice", "ownerId": "alice"})
+
+
 async def test_the_exchange_is_kept_with_who_answered(kernel, model):
     model._replies.append("Because.")
     result = await kernel.submit(goal="Why?", owner="mira", thread_id="t")
@@ -189,6 +198,31 @@ async def test_whatever_an_executor_raises_is_the_agents_failure(open_kernel, ki
     assert await kernel.conversation.retrieve("t") is None
 
 
+async def test_an_error_whose_words_cannot_be_had_is_told_by_its_kind(open_kernel):
+    class Mute(Exception):
+        def __str__(self):
+            raise RuntimeError("no words")
+
+    async def executor(intent, context, model):
+        raise Mute
+
+    kernel = await open_kernel()
+    kernel.agent_registry.register(define_agent("mute", executor=executor))
+    result = await kernel.submit(goal="Go", thread_id="t")
+    assert str(result.error) == "Mute: it gave no reason"
+
+
+async def test_an_answer_is_the_same_in_the_result_as_in_the_thread(open_kernel):
+    async def executor(intent, context, model):
+        return AgentAnswer("a\ud800")
+
+    kernel = await open_kernel(complete=EchoModel(["b\ud800"]))
+    kernel.agent_registry.register(define_agent("odd", executor=executor))
+    for agent, expected in (("odd", "a\ufffd"), ("assistant", "b\ufffd")):
+        result = await kernel.submit(goal="Go", thread_id="t", agent=agent)
+        assert result.answer == result.messages[-1].text == expected
+
+
 async def test_an_executor_that_is_cancelled_cancels_the_call(open_kernel):
     kernel = await open_kernel()
     kernel.agent_registry.register(define_agent("gone", executor=crash(asyncio.CancelledError)))
@@ -198,8 +232,13 @@ async def test_an_executor_that_is_cancelled_cancels_the_call(open_kernel):
 
 
 @pytest.mark.parametrize(
-    "answer", [None, 5, b"bytes", ["text"], "", " \n", AgentAnswer(5), AgentAnswer("x", ["y"])], ids=repr
-)
+    "answer",
+    [
+        None, 5, b"bytes", ["text"], "", " \n", AgentAnswer(5), AgentAnswer("x", ["y"]), AgentAnswer("x", usage=None),
+        AgentAnswer("x", [Message(Role.ASSISTANT, "x", metadata=None)]),
+    ],
+    ids=repr,
+)  # fmt: skip
 async def test_an_answer_that_is_none_fails_the_intent(open_kernel, answer):
     kernel = await open_kernel()
 

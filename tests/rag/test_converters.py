@@ -3,7 +3,9 @@ from __future__ import annotations
 import io
 import socket
 import sys
+import tracemalloc
 import zipfile
+import zlib
 
 import pytest
 
@@ -62,6 +64,10 @@ def docx_of(*paragraphs):
         "word/styles.xml": styles,
         "word/document.xml": f'<w:document xmlns:w="{space}"><w:body>{body}</w:body></w:document>',
     }
+    return zipped(files)
+
+
+def zipped(files):
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         for name, content in files.items():
@@ -156,3 +162,37 @@ def test_without_the_extra_the_error_names_it(monkeypatch, name, module):
 
 def test_no_kind_is_both_text_and_converted():
     assert not TEXT_SUFFIXES & CONVERTED_SUFFIXES
+
+
+def with_a_size_that_lies(packing):
+    """A document whose only member unpacks to 64 MiB, and which says that it is 100 bytes."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", packing) as archive:
+        archive.writestr("word/document.xml", bytes(64 * 1024 * 1024))
+    data = bytearray(out.getvalue())
+    entry = data.rfind(b"PK\x01\x02")
+    data[entry + 16 : entry + 20] = zlib.crc32(bytes(100)).to_bytes(4, "little")
+    data[entry + 24 : entry + 28] = (100).to_bytes(4, "little")
+    return bytes(data)
+
+
+@pytest.mark.parametrize("packing", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_member_that_names_a_smaller_size_than_it_has_is_not_unpacked_beyond_that(packing):
+    data = with_a_size_that_lies(packing)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidInput, match=r"bomb\.docx"):
+            text_of("bomb.docx", data)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 32 * 1024 * 1024
+
+
+def test_an_archive_that_is_locked_or_cut_short_is_refused_by_name():
+    data = bytearray(zipped({"word/document.xml": "x" * 100_000}))
+    data[6] |= 1
+    data[data.rfind(b"PK\x01\x02") + 8] |= 1
+    for hostile in (bytes(data), zipped({"a": "x" * 1_000})[:-30]):
+        with pytest.raises(InvalidInput, match="damaged or locked"):
+            text_of("a.docx", hostile)

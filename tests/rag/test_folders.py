@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -85,10 +86,15 @@ async def test_links_out_of_the_folder_are_refused_and_those_inside_followed(rag
     (folder / "in.md").symlink_to(folder / "index.md")
     (folder / "gone.md").symlink_to(folder / "nowhere.md")
     (folder / "loop").symlink_to(folder)
+    (folder / "self.md").symlink_to(folder / "self.md")
+    (folder / ".env").write_text("the secret ferry")
+    (folder / "notes.txt").symlink_to(folder / ".env")
     report = await rag.ingest_directory("docs")
     assert "docs/in.md" in report.ingested
     assert len(report.ingested) == 4
-    assert {each.source for each in report.failed} == {"docs/out.md", "docs/gone.md"}
+    assert {each.source for each in report.failed} == {
+        "docs/out.md", "docs/gone.md", "docs/self.md", "docs/notes.txt",
+    }  # fmt: skip
     assert "secret" not in await rag.get_context("the secret ferry", top_k=20)
 
 
@@ -144,14 +150,21 @@ async def test_a_file_is_taken_in_under_its_path_or_another_source(rag, folder):
     assert await sources(rag) == ["docs/index.md", "front page"]
 
 
-@pytest.mark.parametrize("path", ["nowhere.md", "docs", "nul\0.md", "docs/picture.png"])
+@pytest.mark.parametrize("path", ["nowhere.md", "docs", "nul\0.md", "docs/picture.png", "", "\ud800.md", "a" * 5_000])
 async def test_a_file_that_cannot_be_read_is_refused(rag, folder, path):
     with pytest.raises(InvalidInput) as caught:
         await rag.ingest_file(path)
     assert caught.value.field == "path"
 
 
-@pytest.mark.parametrize("path", ["nowhere", "docs/index.md", "nul\0"])
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+async def test_a_file_whose_name_is_no_text_is_told_in_words_that_can_be_written(rag, folder):
+    Path(os.fsdecode(os.fsencode(folder) + b"/odd\xff.md")).write_text("odd")  # noqa: ASYNC240 - quick, in a test
+    report = await rag.ingest_directory("docs")
+    assert [each.source for each in report.failed] == ["docs/odd\ufffd.md"]
+
+
+@pytest.mark.parametrize("path", ["nowhere", "docs/index.md", "nul\0", "", "\ud800", "a" * 5_000])
 async def test_what_is_no_folder_is_refused(rag, folder, path):
     with pytest.raises(InvalidInput, match="path"):
         await rag.ingest_directory(path)
@@ -162,6 +175,9 @@ async def test_arguments_of_a_wrong_type_are_refused(rag, folder):
         await rag.ingest_file(5)
     with pytest.raises(InvalidType):
         await rag.ingest_directory("docs", pattern=[5])
+    for options in ({"path": 5}, {"path": b"docs"}, {"path": "docs", "pattern": 5}, {"path": "docs", "prefix": 5}):
+        with pytest.raises(InvalidType):
+            await rag.ingest_directory(**options)
     with pytest.raises(InvalidInput, match="chunk_overlap"):
         await rag.ingest_directory("docs", chunk_size=5, chunk_overlap=5)
     with pytest.raises(InvalidInput, match="metadata"):

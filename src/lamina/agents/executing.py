@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import functools
+import dataclasses
 import inspect
 import typing
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from anyio import to_thread
-
 from lamina.agents.answer import AgentAnswer, Executor
 from lamina.agents.capability import AgentDefinition
 from lamina.agents.plain_chat import to_chat
 from lamina.agents.tool_context import ToolContext
-from lamina.agents.tool_loop import MAX_ROUNDS, answer_with_tools
+from lamina.agents.tool_loop import answer_with_tools
 from lamina.agents.tools import Tool
 from lamina.domain.context import ComputedContext
 from lamina.domain.context_rendering import messages_of
@@ -23,8 +21,10 @@ from lamina.domain.intent import Intent
 from lamina.domain.message import Message, Role
 from lamina.domain.message_groups import orphans
 from lamina.domain.text import clean, is_blank
+from lamina.domain.usage import Usage
 from lamina.errors import InvalidInput, InvalidType, ProviderError
 from lamina.ports.language_model import Completion, LanguageModel
+from lamina.providers.host_calls import call_host
 
 __all__ = ["BuiltinExecutor", "OnPiece", "Turn", "run_agent"]
 
@@ -40,10 +40,11 @@ class Turn:
     context: ComputedContext
     model: LanguageModel
     tool_context: ToolContext
+    max_rounds: int
+    """How often a model with tools is asked."""
     more_tools: Sequence[Tool] = ()
     """Of the turn, for an agent that has tools of its own."""
     on_piece: OnPiece | None = None
-    max_rounds: int = MAX_ROUNDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class BuiltinExecutor:
             return answer
         chat = to_chat(messages)
         if turn.on_piece is None:
-            return AgentAnswer((await turn.model.complete(chat)).text)
+            return AgentAnswer(clean((await turn.model.complete(chat)).text))
         return AgentAnswer(await _collected(turn, turn.model.stream(chat)))
 
 
@@ -95,13 +96,7 @@ async def run_agent(executor: Executor, turn: Turn) -> AgentAnswer:
 
 async def _called(executor: Executor, turn: Turn) -> Any:
     wanted = dict.fromkeys(_context_parameters(executor), turn.tool_context)
-    arguments = (turn.intent, turn.context, turn.model)
-    if _runs_on_the_loop(executor):
-        value = executor(*arguments, **wanted)
-    else:
-        call = functools.partial(executor, *arguments, **wanted)
-        value = await to_thread.run_sync(call, abandon_on_cancel=True)
-    return await value if inspect.isawaitable(value) else value
+    return await call_host(executor, turn.intent, turn.context, turn.model, **wanted)
 
 
 async def _read(turn: Turn, value: object) -> AgentAnswer:
@@ -124,13 +119,16 @@ async def _read(turn: Turn, value: object) -> AgentAnswer:
 def _checked(answer: AgentAnswer) -> AgentAnswer:
     """The answer, if its messages could be sent to a model again: every call with its result, and no result alone."""
     text: object = answer.text
+    usage: object = answer.usage
     if not isinstance(text, str) or not all(isinstance(each, Message) for each in answer.messages):
         raise InvalidType("executor", "must answer text and a list of Message", "Give AgentAnswer such.")
+    if not isinstance(usage, Usage) or not all(isinstance(each.metadata, dict) for each in answer.messages):
+        raise InvalidType("executor", "gave a usage or metadata that is none", "Give a Usage, and metadata as dicts.")
     called = {call.id for message in answer.messages for call in message.tool_calls}
     told = {message.tool_call_id for message in answer.messages if message.role is Role.TOOL}
     if orphans(answer.messages) or called - told:
         raise InvalidInput("executor", "gave a tool's call or result without the other", "Give both, in order.")
-    return answer
+    return dataclasses.replace(answer, text=clean(answer.text))
 
 
 async def _collected(turn: Turn, pieces: AsyncIterator[str]) -> str:
@@ -156,14 +154,6 @@ async def _piece(turn: Turn, piece: object) -> str:
 async def _say(turn: Turn, text: str) -> None:
     if turn.on_piece is not None and text:
         await turn.on_piece(text)
-
-
-def _runs_on_the_loop(executor: Executor) -> bool:
-    """Whether calling it does not hold up the event loop; any other callable goes to a worker thread."""
-    return any(
-        inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each)
-        for each in (executor, getattr(executor, "__call__", None))  # noqa: B004 - the method, not whether there is one
-    )
 
 
 def _context_parameters(executor: Executor) -> list[str]:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
 from lamina.domain.message import FilePart, ImagePart, Message, OpaquePart, Role, TextPart
+from lamina.domain.text_fencing import label
 from lamina.ports.language_model import ChatMessage, ChatRole
 
 __all__ = ["to_chat"]
 
+_MARK: Final = re.compile(
+    r"(?:^|(?<=[\r\v\f\x1c-\x1e\x85\u2028\u2029]))(?=[^\w\n\[]*\[\s*(?:end of\b|result of\b|file:|called\b))",
+    re.MULTILINE | re.IGNORECASE,
+)
 _ROLES: Final = {
     Role.SYSTEM: ChatRole.SYSTEM,
     Role.USER: ChatRole.USER,
@@ -22,7 +28,9 @@ def to_chat(messages: Sequence[Message]) -> list[ChatMessage]:
     """The messages in words; what has none (a picture, a file) is named in brackets, thoughts are left out.
 
     A call of a tool is told by its speaker, its result in the user's role, since models of plain text know no
-    other that is not their own. Neighbours of one role, but for system messages, are joined.
+    other that is not their own. Neighbours of one role, but for system messages, are joined. The text of a result
+    or a file stands between marks, and a line of it that looks like a mark gets a backslash, so that it cannot
+    pass for the user's words.
     """
     names = {call.id: call.name for message in messages for call in message.tool_calls}
     chat: list[ChatMessage] = []
@@ -43,10 +51,14 @@ def _said(message: Message, names: dict[str, str]) -> str:
         message.content if isinstance(message.content, str) else "\n\n".join(filter(None, map(_part, message.content)))
     )
     if message.role is Role.TOOL:
-        name = message.name or names.get(message.tool_call_id or "", "a tool")
-        return f"[result of {name}]\n{text}"
+        return _quoted(f"result of {message.name or names.get(message.tool_call_id or '', 'a tool')}", text)
     calls = [f"[called {call.name} with {call.arguments}]" for call in message.tool_calls]
     return "\n\n".join(filter(None, [text, *calls]))
+
+
+def _quoted(name: str, text: str) -> str:
+    mark = label(name)
+    return f"[{mark}]\n{_MARK.sub(lambda _: chr(92), text)}\n[end of {mark}]"
 
 
 def _part(part: object) -> str:
@@ -54,7 +66,8 @@ def _part(part: object) -> str:
         case TextPart():
             return part.text
         case FilePart():
-            return part.text or f"[file: {part.name or part.media_type or 'unnamed'}]"
+            name = f"file: {part.name or part.media_type or 'unnamed'}"
+            return _quoted(name, part.text) if part.text else f"[{label(name)}]"
         case ImagePart():
             return "[picture]"
         case OpaquePart():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from lamina.agents.answer import AgentAnswer
 from lamina.agents.metering import MeteredModel
@@ -15,10 +15,19 @@ from lamina.domain.usage import Usage
 from lamina.errors import ProviderError
 from lamina.ports.language_model import LanguageModel
 
-__all__ = ["MAX_ROUNDS", "answer_with_tools"]
+__all__ = ["MAX_CALLS", "answer_with_tools", "sent_for_tools"]
 
-MAX_ROUNDS: Final = 20
-"""How often a model is asked in one turn."""
+MAX_CALLS: Final = 256
+"""How many tools may be run in one turn: one answer of a server may hold thousands of calls."""
+
+
+def sent_for_tools(tools: Sequence[Tool], model: LanguageModel) -> list[dict[str, Any]]:
+    """What this model is sent for the tools at each round, as mappings whose JSON a budget counts."""
+    if not tools:
+        return []
+    from lamina.agents.tool_model import tools_as_sent
+
+    return tools_as_sent(_bare(model), [tool.loop_tool.tool_def for tool in tools])
 
 
 async def answer_with_tools(
@@ -27,14 +36,14 @@ async def answer_with_tools(
     *,
     model: LanguageModel,
     context: ToolContext,
-    max_rounds: int = MAX_ROUNDS,
+    max_rounds: int,
 ) -> AgentAnswer:
     """The answer, and the calls and results that led to it.
 
     Raises:
         NoModelConfiguredError: there is no model.
         ProviderUnavailable: the model cannot be reached.
-        ProviderError: it gave no answer, or still called tools after so many rounds.
+        ProviderError: it gave no answer, or still called tools after `max_rounds` rounds or `MAX_CALLS` calls.
     """
     from pydantic_ai import Agent
     from pydantic_ai.exceptions import UsageLimitExceeded
@@ -44,17 +53,16 @@ async def answer_with_tools(
     from lamina.providers.pydantic_ai import run_translated
     from lamina.providers.pydantic_ai_messages import from_model_messages, to_model_messages
 
-    bare = model.inner if isinstance(model, MeteredModel) else model
+    bare = _bare(model)
     adapted = tool_model(bare)
     agent = Agent(adapted, deps_type=ToolContext, tools=[tool.loop_tool for tool in tools])
     history = to_model_messages(messages)
     with run_translated(bare.provider):
         try:
-            run = await agent.run(
-                message_history=history, deps=context, usage_limits=UsageLimits(request_limit=max_rounds)
-            )
+            limits = UsageLimits(request_limit=max_rounds, tool_calls_limit=MAX_CALLS)
+            run = await agent.run(message_history=history, deps=context, usage_limits=limits)
         except UsageLimitExceeded as error:
-            problem = f"it still called tools after {max_rounds} rounds"
+            problem = f"it still called tools after {max_rounds} rounds or {MAX_CALLS} calls"
             raise ProviderError(bare.provider, problem, "Look at what its tools answer.") from error
     text = clean(run.output)
     if not text.strip():
@@ -62,3 +70,7 @@ async def answer_with_tools(
     new = from_model_messages(run.new_messages())
     usage = Usage(run.usage.input_tokens or 0, run.usage.output_tokens or 0)
     return AgentAnswer(text, new, usage)
+
+
+def _bare(model: LanguageModel) -> LanguageModel:
+    return model.inner if isinstance(model, MeteredModel) else model

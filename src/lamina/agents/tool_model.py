@@ -7,6 +7,7 @@ an object that says which tools it wants called, or the answer.
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,10 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
 from lamina.agents.plain_chat import to_chat
+from lamina.domain.message import Message
 from lamina.domain.message_formats import to_openai
 from lamina.domain.text import clean
+from lamina.domain.usage import Usage
 from lamina.errors import ProviderError
 from lamina.ports.language_model import ChatMessage, ChatRole, LanguageModel
 from lamina.prompts import render
@@ -28,7 +31,7 @@ from lamina.providers.pydantic_ai_messages import from_model_messages
 if TYPE_CHECKING:
     from pydantic_ai.tools import ToolDefinition
 
-__all__ = ["tool_model"]
+__all__ = ["tool_model", "tools_as_sent"]
 
 
 def tool_model(model: LanguageModel) -> Model[Any]:
@@ -38,6 +41,14 @@ def tool_model(model: LanguageModel) -> Model[Any]:
     if isinstance(model, OpenAICompatibleLanguageModel):
         return _OpenAICompatibleModel(model)
     return _ToldModel(model)
+
+
+def tools_as_sent(model: LanguageModel, tools: Sequence[ToolDefinition]) -> list[dict[str, Any]]:
+    """What is sent for the tools, for a budget to count."""
+    if isinstance(model, PydanticAILanguageModel | OpenAICompatibleLanguageModel):
+        return [_function(tool) for tool in tools]
+    told, wish = _told(tools)
+    return [{"told": told}, {"schema": wish}]
 
 
 class _Adapted(Model[Any]):
@@ -55,6 +66,26 @@ class _Adapted(Model[Any]):
     def system(self) -> str:
         return self._inner.provider
 
+    async def request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        del model_settings
+        parts, usage = await self._answer(from_model_messages(messages), model_request_parameters.function_tools)
+        return ModelResponse(
+            parts=parts,
+            usage=RequestUsage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens),
+            model_name=self.model_name,
+        )
+
+    @abstractmethod
+    async def _answer(
+        self, messages: Sequence[Message], tools: Sequence[ToolDefinition]
+    ) -> tuple[list[ModelResponsePart], Usage]:
+        """Text and calls of tools, and what they cost."""
+
 
 class _OpenAICompatibleModel(_Adapted):
     """Hands the tools to the server; retries, keys and errors are those of the model that it wraps."""
@@ -63,55 +94,36 @@ class _OpenAICompatibleModel(_Adapted):
         super().__init__(inner)
         self._server = inner
 
-    async def request(
-        self,
-        messages: list[ModelMessage],
-        model_settings: ModelSettings | None,
-        model_request_parameters: ModelRequestParameters,
-    ) -> ModelResponse:
-        del model_settings
-        tools = [
-            {
-                "type": "function",
-                "function": {
-                    "name": tool.name,
-                    "description": tool.description or "",
-                    "parameters": tool.parameters_json_schema,
-                },
-            }
-            for tool in model_request_parameters.function_tools
-        ]
-        message, usage = await self._server.exchange(to_openai(from_model_messages(messages)), tools=tools)
-        return ModelResponse(
-            parts=_parts(self.system, message),
-            usage=RequestUsage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens),
-            model_name=self.model_name,
-        )
+    async def _answer(
+        self, messages: Sequence[Message], tools: Sequence[ToolDefinition]
+    ) -> tuple[list[ModelResponsePart], Usage]:
+        message, usage = await self._server.exchange(to_openai(messages), tools=[_function(tool) for tool in tools])
+        return _parts(self.system, message), usage
 
 
 class _ToldModel(_Adapted):
     """Tells the tools in the prompt, and asks for an object with the calls or the answer."""
 
-    async def request(
-        self,
-        messages: list[ModelMessage],
-        model_settings: ModelSettings | None,
-        model_request_parameters: ModelRequestParameters,
-    ) -> ModelResponse:
-        del model_settings
-        tools = model_request_parameters.function_tools
-        told = ChatMessage(ChatRole.SYSTEM, render("tool_calls", tools="\n".join(map(_described, tools))))
-        chat = to_chat(from_model_messages(messages))
-        completion = await self._inner.complete([told, *chat], schema=_wish([tool.name for tool in tools]))
+    async def _answer(
+        self, messages: Sequence[Message], tools: Sequence[ToolDefinition]
+    ) -> tuple[list[ModelResponsePart], Usage]:
+        told, wish = _told(tools)
+        chat = [ChatMessage(ChatRole.SYSTEM, told), *to_chat(messages)]
+        completion = await self._inner.complete(chat, schema=wish)
         data = completion.data or {}
         calls = data.get("calls") or []
         parts: list[ModelResponsePart] = [ToolCallPart(call["tool"], call["arguments"]) for call in calls]
-        usage = completion.usage
-        return ModelResponse(
-            parts=parts or [TextPart(str(data.get("answer") or ""))],
-            usage=RequestUsage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens),
-            model_name=self.model_name,
-        )
+        return parts or [TextPart(str(data.get("answer") or ""))], completion.usage
+
+
+def _function(tool: ToolDefinition) -> dict[str, Any]:
+    described = {"name": tool.name, "description": tool.description or "", "parameters": tool.parameters_json_schema}
+    return {"type": "function", "function": described}
+
+
+def _told(tools: Sequence[ToolDefinition]) -> tuple[str, dict[str, Any]]:
+    """What a model that calls no tools is told of them, and the schema of the object that it is asked for."""
+    return render("tool_calls", tools="\n".join(map(_described, tools))), _wish([tool.name for tool in tools])
 
 
 def _described(tool: ToolDefinition) -> str:

@@ -71,6 +71,9 @@ class Gatherer:
         """
         steps = self._steps(shared_only=shared_only)
         outcomes = await asyncio.gather(*(self._outcome(name, step) for name, step in steps.items()))
+        for value, _ in outcomes:
+            if isinstance(value, ScopeError):  # raised when no step is under way any more
+                raise value
         found = Found()
         values: dict[str, Any] = {}
         for name, (value, warning) in zip(steps, outcomes, strict=True):
@@ -96,8 +99,8 @@ class Gatherer:
         try:
             async with asyncio.timeout(self._config.step_timeout):
                 return await step(), None
-        except ScopeError:
-            raise
+        except ScopeError as error:
+            return error, None
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
-import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
 from lamina.context.plugin import AssembleResult, BootstrapResult, CompactResult, IngestResult, MaintainResult
-from lamina.domain.message import ContentPart, Message, Role, ToolCall
+from lamina.domain.message import Message
 from lamina.domain.message_formats import from_openai, to_anthropic, to_openai
+from lamina.domain.message_size import messages_tokens
+from lamina.domain.storable import storable_event
+from lamina.domain.text import clean, snake_case
+from lamina.domain.thread import ThreadEvent
 from lamina.errors import InvalidInput, InvalidType
 
 __all__ = ["read_assembly", "read_bootstrap", "read_compaction", "read_ingestion", "read_maintenance"]
 
-_HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_NO_ID: Final = "new"
 
 R = TypeVar("R")
 
@@ -35,7 +37,9 @@ def read_assembly(given: object) -> AssembleResult:
     messages = [_message(each) for each in result.messages]
     for write in (to_openai, to_anthropic):  # what cannot be sent is refused now, and not when it is sent
         write(messages)
-    return AssembleResult(messages, result.estimated_tokens, result.system_prompt_addition)
+    messages_tokens(messages, len)  # nor what cannot be counted
+    addition = result.system_prompt_addition
+    return AssembleResult(messages, result.estimated_tokens, None if addition is None else clean(addition))
 
 
 def read_compaction(given: object) -> CompactResult:
@@ -80,7 +84,7 @@ def _result(kind: type[R], given: object) -> R:
     if not isinstance(given, Mapping):
         problem = f"must be a {kind.__name__}, not {type(given).__name__}"
         raise InvalidType("result", problem, "Return one, or a mapping with its fields.")
-    named = {_HUMP.sub("_", key).lower(): value for key, value in given.items() if isinstance(key, str)}
+    named = {snake_case(key): value for key, value in given.items() if isinstance(key, str)}
     fields = {each.name: each for each in dataclasses.fields(kind)}  # type: ignore[arg-type]
     for name, each in fields.items():
         has_default = each.default is not dataclasses.MISSING or each.default_factory is not dataclasses.MISSING
@@ -90,21 +94,12 @@ def _result(kind: type[R], given: object) -> R:
 
 
 def _message(given: object) -> Message:
-    """A copy that the engine does not hold; a mapping is read as a message of chat completions."""
-    if isinstance(given, Mapping):
-        return from_openai([given])[0]
-    if not isinstance(given, Message):
-        raise InvalidType("messages", f"hold a {type(given).__name__}", "Return Message objects.")
-    role: object = given.role  # a dataclass takes whatever it is given
-    content: object = given.content
-    calls: list[object] = list(given.tool_calls)
-    if not isinstance(role, Role) or not isinstance(content, str | list):
-        raise InvalidType("messages", "hold one whose role or content is not a message's", "Use Message.user and co.")
-    if isinstance(content, list) and not all(isinstance(part, ContentPart) for part in content):
-        raise InvalidType("messages", "hold a part of content that is none", "Use TextPart and co.")
-    if not all(isinstance(call, ToolCall) for call in calls):
-        raise InvalidType("messages", "hold a tool call that is no ToolCall", "Return ToolCall objects.")
-    return copy.deepcopy(given)
+    """A copy that the engine does not hold, as it could be stored; a mapping is one of chat completions."""
+    message = from_openai([given])[0] if isinstance(given, Mapping) else given
+    if not isinstance(message, Message):
+        raise InvalidType("messages", f"hold a {type(message).__name__}", "Return Message objects.")
+    kept = message.replace(id=message.id or _NO_ID, timestamp=None)
+    return storable_event(ThreadEvent(kept)).message.replace(id=message.id, timestamp=message.timestamp)
 
 
 def _check_text(field: str, value: Any) -> None:

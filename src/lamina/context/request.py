@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from lamina.domain.context_form import Form
 from lamina.domain.message_size import MESSAGE_OVERHEAD, Count
-from lamina.domain.text import check_name, clean
+from lamina.domain.text import check_name, clean, snake_case
 from lamina.domain.validation import check_whole_number
 from lamina.errors import InvalidInput, InvalidType
 
-__all__ = ["ContextRequest", "read_request", "tools_tokens"]
+__all__ = ["MAX_BUDGET", "ContextRequest", "read_request", "tools_tokens"]
 
 MAX_BUDGET: Final = 100_000_000
-
-_HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _REQUIRED: Final = ("intent_id", "goal", "owner_id")
 
 
@@ -55,7 +52,11 @@ def read_request(intent: Any, given: Mapping[str, Any]) -> ContextRequest:
     """
     if intent is not None and not isinstance(intent, Mapping):
         raise InvalidType("intent", f"must be a mapping, not {type(intent).__name__}", "Give a dict, or keywords.")
-    fields: dict[str, Any] = {_HUMP.sub("_", str(key)).lower(): each for key, each in (intent or {}).items()}
+    fields: dict[str, Any] = {}
+    for key, each in (intent or {}).items():
+        name = snake_case(str(key))
+        if fields.setdefault(name, each) != each:
+            raise InvalidInput(str(key), f"differs from another spelling of {name}", "Give one of the two.")
     fields.update(given)
     known = [each.name for each in dataclasses.fields(ContextRequest)]
     for name in fields:
@@ -97,7 +98,7 @@ def _check_tools(tools: object) -> None:
         if not isinstance(tool, Mapping):
             raise InvalidType("tools", f"hold a {type(tool).__name__}", "Give each schema as a mapping.")
         try:
-            json.dumps(tool)
+            json.dumps(tool, sort_keys=True)
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidInput("tools", "hold what JSON cannot carry", "Give plain JSON schemas.") from error
 

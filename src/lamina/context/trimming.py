@@ -22,10 +22,10 @@ def trim_messages(messages: Sequence[Message], budget: int, count: Count) -> tup
     excess = sum(sizes) - budget
     groups = atomic_groups(messages)
     cut: set[int] = set()
+    last_user = max((place for place, message in enumerate(messages) if message.role is Role.USER), default=-1)
     for group in groups[:-1]:
         speech = [place for place in group if messages[place].role is not Role.SYSTEM]
-        user_follows = any(message.role is Role.USER for message in messages[group.start :])
-        begins_well = not cut or not speech or messages[speech[0]].role is Role.USER or not user_follows
+        begins_well = not cut or not speech or messages[speech[0]].role is Role.USER or last_user < group.start
         if excess <= 0 and begins_well:
             if speech:
                 break

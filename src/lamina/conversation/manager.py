@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+from asyncio import AbstractEventLoop, get_running_loop
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
+from lamina.conversation.compaction import originals
 from lamina.conversation.expanding import ExpandTool, make_expand_tool
 from lamina.conversation.folding import CompactionReport, Folder, ThreadGate
 from lamina.conversation.messages import (
@@ -17,9 +19,8 @@ from lamina.conversation.messages import (
     read_calls,
     read_role,
 )
-from lamina.conversation.originals import originals
-from lamina.conversation.reading import ThreadOriginals, ThreadReader, check_owner, without_reserved
 from lamina.conversation.summarizer import CustomSummarizer, Summarizer
+from lamina.conversation.thread_reading import ThreadOriginals, ThreadReader, check_owner, without_reserved
 from lamina.conversation.thread_tiers import ThreadTiers
 from lamina.conversation.user_facts import extract_facts
 from lamina.conversation.window import WindowPolicy
@@ -28,8 +29,8 @@ from lamina.domain.message import ContentPart, Message, Role, ToolCall
 from lamina.domain.text import check_name
 from lamina.domain.thread import Thread, ThreadContext, ThreadEvent, ThreadRef, ThreadStatus
 from lamina.domain.validation import check_whole_number
+from lamina.domain.wire_fields import as_mapping
 from lamina.errors import (
-    AdapterError,
     ConfigError,
     InvalidInput,
     NoModelConfiguredError,
@@ -114,7 +115,7 @@ class ConversationManager:
             emit=emit,
             memory=memory if store_facts else None,
         )
-        self._gates: WeakValueDictionary[str, ThreadGate] = WeakValueDictionary()
+        self._gates: WeakValueDictionary[tuple[AbstractEventLoop, str], ThreadGate] = WeakValueDictionary()
 
     async def create(
         self,
@@ -172,8 +173,8 @@ class ConversationManager:
             name=name,
             tool_calls=read_calls(tool_calls),
             tool_call_id=tool_call_id,
-            metadata=dict(metadata or {}),
-            extra=dict(extra or {}),
+            metadata={} if metadata is None else dict(as_mapping("metadata", metadata)),
+            extra={} if extra is None else dict(as_mapping("extra", extra)),
         )
         return (await self.add_messages(thread_id, [message], owner=owner))[0]
 
@@ -272,7 +273,7 @@ class ConversationManager:
         return await self._reader.history(await self._known(id, owner), offset, limit)
 
     async def expand(self, thread_id: str, reference: str | int, *, owner: str | None = None) -> Message:
-        """The message of this index (`#12`) or id as it was added, whatever the context shows in its place.
+        """The message of this id, else of this index (`#12`), as it was added, whatever the context shows in its place.
 
         Raises:
             ThreadNotFound: there is no such thread.
@@ -332,9 +333,10 @@ class ConversationManager:
         return ThreadRef(self.tenant, check_name("thread_id", thread_id))
 
     def _gate(self, ref: ThreadRef) -> ThreadGate:
-        gate = self._gates.get(ref.id)
+        key = (get_running_loop(), ref.id)  # a lock serves one event loop; between loops the store decides
+        gate = self._gates.get(key)
         if gate is None:
-            gate = self._gates[ref.id] = ThreadGate()
+            gate = self._gates[key] = ThreadGate()
         return gate
 
     async def _known(self, id: str, owner: str | None) -> Thread:
@@ -374,7 +376,7 @@ class ConversationManager:
                     await self._folder.fold(ref)
                     if self._tiers is not None and await self._tiers.compact(ref):
                         await self._folder.fold(ref, keep=self._tiers.thresholds.recent_to_keep)
-                except (AdapterError, ThreadNotFound) as error:
+                except Exception as error:  # noqa: BLE001 - the store, or a host's counter or handler of events
                     # The message is stored: saying otherwise would make the caller add it twice.
                     log.warning("folding the thread %s failed: %s", ref.id, type(error).__name__)
 

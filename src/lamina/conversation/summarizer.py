@@ -24,7 +24,7 @@ from lamina.prompts import render
 from lamina.providers.worker_threads import WorkerThreads
 from lamina.settings.conversation import SummaryConfig
 
-__all__ = ["CustomSummarizer", "Summarizer", "SummaryFailed", "ask"]
+__all__ = ["MOST_FACTS", "MOST_TOPICS", "CustomSummarizer", "Summarizer", "SummaryFailed", "ask", "texts_of"]
 
 CustomSummarizer: TypeAlias = Callable[
     [str | None, list[Message]], "str | Mapping[str, Any] | Awaitable[str | Mapping[str, Any]]"
@@ -40,8 +40,8 @@ _SCHEMA: Final[Mapping[str, Any]] = {
     },
     "required": ["summary", "topics", "facts"],
 }
-_MOST_FACTS: Final = 10
-_MOST_TOPICS: Final = 5
+MOST_FACTS: Final = 10
+MOST_TOPICS: Final = 5
 """Of one answer; so many are asked for."""
 _WORDS_PER_TOKEN: Final = 0.6
 _TOKENS_PER_MESSAGE: Final = 100
@@ -157,10 +157,7 @@ class Summarizer:
 
     async def _in_prose(self, llm: LanguageModel, material: str, *, words: str) -> SummaryDraft:
         """The summary from a model that cannot answer with an object: its text, no topics, no facts."""
-        try:
-            answer = await ask(llm, self._conversation("thread_summary_text", material), config=self.config)
-        except _NoObject as error:
-            raise SummaryFailed(str(error)) from error
+        answer = await ask(llm, self._conversation("thread_summary_text", material), config=self.config)
         text = clean(answer.text).strip()
         if is_blank(text):
             raise SummaryFailed("the answer was empty")
@@ -197,7 +194,7 @@ async def _aside(chars: int, function: Callable[[*Arguments], T], *arguments: *A
     return await _reading.run(function, *arguments) if chars > _LONG_CHARS else function(*arguments)
 
 
-class _NoObject(Exception):
+class _NoObject(SummaryFailed):
     """The model answered, but with no object of the schema."""
 
 
@@ -211,8 +208,7 @@ async def ask(
     """The model's answer within the time limit.
 
     Raises:
-        SummaryFailed: it cannot be reached, raised or hung.
-        _NoObject: it refused, or gave no object of the schema.
+        SummaryFailed: it cannot be reached, raised, hung, refused, or gave no object of the schema.
     """
     try:
         async with asyncio.timeout(config.timeout):
@@ -256,11 +252,13 @@ def _read(answer: Any, source: SummarySource) -> SummaryDraft:
     text = answer.get("summary")
     if not isinstance(text, str) or is_blank(clean(text)):
         raise SummaryFailed("the summary was empty")
-    topics, facts = (_texts(answer.get(name)) for name in ("topics", "facts"))
-    return SummaryDraft(text, source=source, new_topics=topics[:_MOST_TOPICS], new_facts=facts[:_MOST_FACTS])
+    topics, facts = (texts_of(answer, name) for name in ("topics", "facts"))
+    return SummaryDraft(text, source=source, new_topics=topics[:MOST_TOPICS], new_facts=facts[:MOST_FACTS])
 
 
-def _texts(value: Any) -> list[str]:
+def texts_of(answer: Mapping[str, Any], name: str) -> list[str]:
+    """The texts that the answer lists under the name; none where it lists none."""
+    value = answer.get(name)
     return [each for each in value if isinstance(each, str)] if isinstance(value, list | tuple) else []
 
 

@@ -8,13 +8,13 @@ were not enough.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
 from lamina.conversation.compaction import is_compacted
 from lamina.domain.message import Message, Role
-from lamina.domain.message_groups import atomic_groups
+from lamina.domain.message_groups import group_start
 from lamina.domain.thread import ThreadEvent
 from lamina.settings.tiers import ContextThresholds
 
@@ -71,23 +71,14 @@ def tail_start(messages: Sequence[Message], recent_to_keep: int) -> int:
 
     A tool call that may yet be answered stays as well: one without a result, and nobody but tools after it.
     """
-    start = min(max(0, len(messages) - recent_to_keep), _first_open_call(messages))
-    for group in atomic_groups(messages):
-        if group.start < start < group.stop:
-            return group.start
-    return start
+    return group_start(messages, min(max(0, len(messages) - recent_to_keep), _first_open_call(messages)))
 
 
-def to_compact(
-    events: Sequence[ThreadEvent],
-    thresholds: ContextThresholds,
-    *,
-    filter: Callable[[ThreadEvent], bool] | None = None,
-) -> list[int]:
+def to_compact(events: Sequence[ThreadEvent], thresholds: ContextThresholds) -> list[int]:
     """The places of events to replace by references: older than the tail, not yet replaced, not of the role system."""
     start = tail_start([event.message for event in events], thresholds.recent_to_keep)
     older = math.ceil(start * thresholds.compaction_fraction)
-    return [place for place in range(older) if _is_eligible(events[place]) and (not filter or filter(events[place]))]
+    return [place for place in range(older) if _is_eligible(events[place])]
 
 
 def to_summarize(events: Sequence[ThreadEvent], recent_to_keep: int) -> int:

@@ -17,11 +17,11 @@ _BAR_WIDTH = 6
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
-def bar(value: float) -> str:
-    """A bar of six characters for a value in [0, 1]."""
-    eighths = round(min(max(value, 0.0), 1.0) * _BAR_WIDTH * 8)
+def bar(value: float, width: int = _BAR_WIDTH) -> str:
+    """A bar of so many characters for a value in [0, 1]."""
+    eighths = round(min(max(value, 0.0), 1.0) * width * 8)
     full, rest = divmod(eighths, 8)
-    return ("█" * full + (_EIGHTHS[rest] if rest else "")).ljust(_BAR_WIDTH)
+    return ("█" * full + (_EIGHTHS[rest] if rest else "")).ljust(width)
 
 
 def show_step(console: Console, title: str, text: str = "") -> None:

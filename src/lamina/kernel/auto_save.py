@@ -12,7 +12,6 @@ from lamina.domain.intent import Intent
 from lamina.domain.lexical import index_terms, query_terms
 from lamina.domain.memory import Layer
 from lamina.domain.text import clean, is_blank
-from lamina.errors import LaminaError
 from lamina.kernel.said_facts import said_facts
 from lamina.memory.engine import MemoryEngine
 from lamina.memory.inputs import MemoryInput
@@ -74,7 +73,6 @@ class AutoSave:
 
     memory: MemoryEngine
     llm: LanguageModel | None = None
-    namespace: str | None = None
 
     async def after_turn(self, intent: Intent) -> SaveReport:
         """Remember at most five facts for the intent's owner. A failure is a warning in the report, never raised."""
@@ -105,11 +103,11 @@ class AutoSave:
         try:
             async with asyncio.timeout(TIMEOUT):
                 completion = await llm.complete(conversation, schema=_SCHEMA)
-        except (LaminaError, TimeoutError) as error:
+            given = None if completion.data is None else completion.data.get("facts")
+        except Exception as error:  # noqa: BLE001 - a host's model: the turn has succeeded whatever it raises or gives
             log.warning("auto-save of %s goes by rules: the model failed with %s", intent.id, type(error).__name__)
             warnings.append(f"auto_save went by rules: the model failed with {type(error).__name__}")
             return None
-        given = None if completion.data is None else completion.data.get("facts")
         if not isinstance(given, list):
             warnings.append("auto_save went by rules: the model gave no list of facts")
             return None
@@ -133,7 +131,7 @@ class AutoSave:
             content=content,
             layer=layer,
             owner=intent.owner,
-            namespace=self.namespace,
+            namespace=intent.namespace,
             tags=list(dict.fromkeys(["auto", *tags])),
             relevance=relevance,
             metadata=metadata,

@@ -85,16 +85,14 @@ async def open_parts(config: LaminaConfig, options: KernelOptions, closing: Asyn
         clock=options.clock,
     )
     await rag.initialize()
+    least = 0.0 if memory.embedder is None else matches_from(memory.embedder)
     context = ContextEngine(
         memory,
         conversation=conversation,
         rag=rag,
         profile_provider=options.profile_provider,
         engines=options.engines,
-        config=config.effective_context(
-            context_window=options.router.context_window,
-            min_score=0.0 if memory.embedder is None else matches_from(memory.embedder),
-        ),
+        config=config.effective_context(context_window=options.router.context_window, min_score=least),
         counter=options.counter,
         clock=options.clock,
         emit=options.emit,

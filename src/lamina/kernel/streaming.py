@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 import anyio
 
@@ -13,7 +13,7 @@ from lamina.kernel.turns import TurnRunner
 __all__ = ["streamed"]
 
 
-async def streamed(turns: TurnRunner, intent: Intent) -> AsyncIterator[str | IntentResult]:
+async def streamed(turns: TurnRunner, intent: Intent) -> AsyncGenerator[str | IntentResult, None]:
     """The pieces as they come, and the result last.
 
     The turn runs in a task of its own, hand in hand with the reader: a piece is given only when it is asked for,

@@ -12,9 +12,12 @@ from typing import Any
 from lamina.agents import Agent, AgentAnswer, AgentRegistry, Tool, ToolContext
 from lamina.agents.executing import OnPiece, Turn, run_agent
 from lamina.agents.metering import AbsentModel, MeteredModel
+from lamina.agents.tool_loop import sent_for_tools
+from lamina.context.manager import ContextEngineManager
 from lamina.domain.context import ComputedContext
 from lamina.domain.intent import Intent, IntentError, IntentResult, IntentStatus
 from lamina.domain.message import Message, Role
+from lamina.domain.text import clean
 from lamina.domain.thread import ThreadContext, ThreadStatus
 from lamina.errors import ConfigError, InvalidInput, InvalidType, LaminaError, ScopeError, ThreadArchivedError
 from lamina.kernel.model_router import ModelRouter, Task
@@ -66,7 +69,7 @@ class TurnRunner:
     parts: Parts
     agents: AgentRegistry
     router: ModelRouter
-    engines: Any
+    engines: ContextEngineManager
     limits: AgentsConfig
     clock: Clock
     emit: Emit
@@ -84,7 +87,7 @@ class TurnRunner:
 
         Raises:
             InvalidInput: it names an agent that there is not.
-            ScopeError: its thread is another owner's.
+            ScopeError: its thread is another owner's, or of another namespace.
             ThreadArchivedError: its thread is archived.
         """
         begun = perf_counter()
@@ -129,7 +132,11 @@ class TurnRunner:
         if intent.thread_id is None:
             return
         thread = await self.parts.conversation.retrieve(intent.thread_id, owner=intent.owner)
-        if thread is not None and thread.status is ThreadStatus.ARCHIVED:
+        if thread is None:
+            return
+        if intent.namespace is not None and thread.namespace != intent.namespace:
+            raise ScopeError(f"The thread {intent.thread_id!r} is of another namespace.")
+        if thread.status is ThreadStatus.ARCHIVED:
             raise ThreadArchivedError(intent.thread_id)
 
     async def _answered(self, serving: _Serving) -> AgentAnswer:
@@ -155,9 +162,10 @@ class TurnRunner:
                 goal=intent.goal,
                 owner_id=intent.owner,
                 thread_id=intent.thread_id,
+                namespace=intent.namespace,
                 model=serving.model.model,
                 system=definition.instructions,
-                tools=[_schema(tool) for tool in (*definition.tools, *serving.more_tools)],
+                tools=sent_for_tools([*definition.tools, *serving.more_tools], serving.model),
             )
         except _CALLERS_FAULT:
             raise
@@ -214,6 +222,8 @@ class TurnRunner:
         if intent.thread_id is None:
             return
         try:
+            if intent.namespace is not None:
+                await self.parts.conversation.create(intent.thread_id, owner=intent.owner, namespace=intent.namespace)
             result.messages = await self.parts.conversation.add_messages(
                 intent.thread_id, result.messages, owner=intent.owner
             )
@@ -274,12 +284,11 @@ class _Failed(Exception):
 
 
 def _told(error: Exception) -> IntentError:
-    return IntentError(type(error).__name__, str(error) or "it gave no reason")
-
-
-def _schema(tool: Any) -> dict[str, Any]:
-    """What is sent for a tool, so that the context's budget counts it."""
-    return {"name": tool.name, "description": tool.description, "parameters": dict(tool.schema)}
+    try:
+        words = clean(str(error))
+    except Exception:  # noqa: BLE001 - a host's error, whose words cannot be had
+        words = ""
+    return IntentError(type(error).__name__, words or "it gave no reason")
 
 
 def _messages(answer: AgentAnswer) -> list[Message]:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import codecs
 import io
+import shutil
 import warnings
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import PurePath
@@ -30,6 +32,8 @@ CONVERTED_SUFFIXES: Final = frozenset({".pdf", ".html", ".htm", ".docx", ".pptx"
 """Converted with the extra `documents`."""
 
 _ZIPPED: Final = frozenset({".docx", ".pptx", ".xlsx", ".epub"})
+_PACKINGS: Final = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
+_PIECE: Final = 1024 * 1024
 MAX_UNPACKED: Final = 512 * 1024 * 1024
 MAX_MEMBERS: Final = 10_000
 _EXTRA: Final = "documents"
@@ -62,7 +66,7 @@ def text_of(name: str, data: bytes) -> str:
         remedy = "Convert it to text yourself and call ingest, or give a file of a known kind."
         raise InvalidInput("path", f"{name!r} is of a kind that cannot be converted", remedy)
     if suffix in _ZIPPED:
-        _check_unpacked(name, data)
+        data = _repacked(name, data)
     return _pdf_text(name, data) if suffix == ".pdf" else _marked_down(name, suffix, data)
 
 
@@ -78,14 +82,34 @@ def _decoded(name: str, data: bytes) -> str:
     return text
 
 
-def _check_unpacked(name: str, data: bytes) -> None:
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            members = archive.infolist()
-    except (zipfile.BadZipFile, ValueError, OSError) as error:
-        raise InvalidInput("path", f"{name!r} is damaged: {error}", "Save it anew.") from error
+def _members(name: str, archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    """What is in the archive, if it may be unpacked."""
+    members = archive.infolist()
     if len(members) > MAX_MEMBERS or sum(member.file_size for member in members) > MAX_UNPACKED:
         raise InvalidInput("path", f"{name!r} would unpack to too much", f"The limit is {MAX_UNPACKED} bytes.")
+    packings = {member.compress_type for member in members}  # the others cannot be unpacked piece by piece
+    if not packings <= _PACKINGS or len(set(archive.namelist())) < len(members):
+        raise InvalidInput("path", f"{name!r} is packed in an unusual way", "Save it anew.")
+    return members
+
+
+def _repacked(name: str, data: bytes) -> bytes:
+    """The archive packed anew, so that its members really have the sizes that it names.
+
+    An archive may name a small size for a member that unpacks to gigabytes, all of which converters unpack at once;
+    here members are read piece by piece, no further than the size that was counted.
+    """
+    clean = io.BytesIO()
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive, zipfile.ZipFile(clean, "w", zipfile.ZIP_DEFLATED) as copy:
+            for member in _members(name, archive):
+                with archive.open(member) as packed, copy.open(member.filename, "w") as unpacked:
+                    shutil.copyfileobj(packed, unpacked, _PIECE)
+    except InvalidInput:
+        raise
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError, RuntimeError) as error:
+        raise InvalidInput("path", f"{name!r} is damaged or locked: {error}", "Save it anew.") from error
+    return clean.getvalue()
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from lamina.domain.document import Document
+from lamina.domain.text import clean
 from lamina.errors import Conflict, InvalidInput, InvalidType, MissingExtra
 from lamina.rag.converters import is_known, text_of
 from lamina.rag.ingesting import Ingested
@@ -28,9 +29,7 @@ _REGEX_OF: Final = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 async def read_file(path: str | os.PathLike[str], max_bytes: int) -> tuple[str, str]:
     """The path as it is given, with forward slashes, and the file's text."""
-    if not isinstance(path, str | os.PathLike):
-        raise InvalidType("path", f"must be a path, not {type(path).__name__}", "Give a str or a Path.")
-    given = Path(path)
+    given = _path(path)
     return given.as_posix(), await asyncio.to_thread(_read, given, max_bytes)
 
 
@@ -45,9 +44,11 @@ class FolderIngestion:
         exclude: str | Iterable[str],
         prefix: str | None,
     ) -> None:
-        self._root = Path(path)
-        if "\0" in str(path) or not self._root.is_dir():
-            raise InvalidInput("path", f"{os.fspath(path)!r} is no folder", "Give the path of a folder.")
+        self._root = _path(path)
+        if not os.path.isdir(self._root) or not os.fspath(path):  # noqa: PTH112 - which never raises, as Path.is_dir does
+            raise InvalidInput("path", f"{os.fspath(path)!r:.200} is no folder", "Give the path of a folder.")
+        if prefix is not None and not isinstance(prefix, str):
+            raise InvalidType("prefix", f"must be text, not {type(prefix).__name__}", "Give a str.")
         self._resolved = self._root.resolve()
         self._patterns = None if pattern is None else _read_patterns("pattern", pattern)
         self._excluded = _read_patterns("exclude", exclude)
@@ -66,7 +67,7 @@ class FolderIngestion:
                 content = await asyncio.to_thread(self._content, name, max_bytes)
                 outcome = await ingest(content, source, self.mark)
             except (InvalidInput, InvalidType, MissingExtra, Conflict) as error:
-                report.failed.append(IngestFailure(source, str(error)))
+                report.failed.append(IngestFailure(clean(source), str(error)))
             else:
                 (report.ingested if outcome.changed else report.unchanged).append(source)
             if progress is not None:
@@ -96,11 +97,29 @@ class FolderIngestion:
         return any(each.fullmatch(below if has_slash else name) for each, has_slash in self._patterns)
 
     def _content(self, name: str, max_bytes: int) -> str:
-        path = (self._resolved / name).resolve()
+        remedy = "Put the file itself there, or ingest it by ingest_file."
+        try:
+            path = (self._resolved / name).resolve()
+        except (OSError, RuntimeError) as error:
+            raise InvalidInput("path", f"{name!r} is a link that leads nowhere", remedy) from error
         if not path.is_relative_to(self._resolved):
-            remedy = "Put the file itself there, or ingest it by ingest_file."
             raise InvalidInput("path", f"{name!r} is a link that leads out of the folder", remedy)
+        if any(part.startswith(".") for part in path.relative_to(self._resolved).parts):
+            raise InvalidInput("path", f"{name!r} is a link to a hidden file", remedy)
         return _read(path, max_bytes)
+
+
+def _path(path: object) -> Path:
+    """The path, if it could name something."""
+    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+        raise InvalidType("path", f"must be a path, not {type(path).__name__}", "Give a str or a Path.")
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError as error:
+        raise InvalidInput("path", "holds a lone surrogate, which no file name can", "Remove it.") from error
+    if "\0" in str(path):
+        raise InvalidInput("path", "holds a NUL, which no file name can", "Remove it.")
+    return Path(path)
 
 
 def _fail(error: OSError) -> None:
@@ -109,8 +128,6 @@ def _fail(error: OSError) -> None:
 
 def _read(path: Path, max_bytes: int) -> str:
     """The text of a regular file; anything else, a pipe or a device, is never opened."""
-    if "\0" in str(path):
-        raise InvalidInput("path", "holds a NUL, which no file name can", "Remove it.")
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):
@@ -127,6 +144,8 @@ def _read(path: Path, max_bytes: int) -> str:
 
 def _read_patterns(field: str, patterns: str | Iterable[str]) -> list[tuple[re.Pattern[str], bool]]:
     """Each glob as an expression, and whether it is about the whole path."""
+    if not isinstance(patterns, Iterable):
+        raise InvalidType(field, f"must be globs, not {type(patterns).__name__}", "Give a str, or a list of them.")
     read = []
     for glob in [patterns] if isinstance(patterns, str) else patterns:
         if not isinstance(glob, str):

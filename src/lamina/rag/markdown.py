@@ -12,7 +12,7 @@ from typing import Final
 
 from lamina.rag.units import Kind, Line, Unit
 
-__all__ = ["MAX_DEPTH", "blocks", "item_offset", "quote_offset"]
+__all__ = ["blocks", "indent_of", "item_offset", "quote_offset"]
 
 MAX_DEPTH: Final = 8
 """Quotes and list items nested deeper are taken as text."""

@@ -10,7 +10,11 @@ from lamina.domain.document import RagChunk
 
 __all__ = ["render_chunks"]
 
-_IMITATION: Final = re.compile(r"^(?=[ \t]*\[.*\] \(score )", re.MULTILINE)
+_IMITATION: Final = re.compile(
+    r"(?:^|(?<=[\r\v\f\x1c-\x1e\x85\u2028\u2029]))(?=[^\w\n\[]*\[[^\n]*\]\s*\(\s*score\b)",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""Where a line, of whatever kind of line end, begins as a block does, or so nearly that a reader would not mind."""
 
 
 def render_chunks(chunks: Iterable[RagChunk]) -> str:
@@ -26,4 +30,5 @@ def _block(chunk: RagChunk) -> str:
     source = " ".join(chunk.source.split()).replace("] (", "] \\(")
     titles = " > ".join(str(title) for title in chunk.metadata.get("headers", ()))
     label = f"[{source}] (score {chunk.score:.2f})" + (f" {' '.join(titles.split())}" if titles else "")
-    return f"{label}\n{_IMITATION.sub(lambda _: chr(92), chunk.text.strip())}"
+    text = _IMITATION.sub(r"\\", chunk.text.strip())
+    return f"{label}\n{text}"

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
+from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from lamina.errors import Unsupported
@@ -35,6 +36,9 @@ A = TypeVar("A")
 A_co = TypeVar("A_co", covariant=True)
 B = TypeVar("B")
 D = TypeVar("D", bound="Blocking[Any]")
+
+
+_ASYNC_ITERATOR: Final = re.compile(r"\bAsync(Iterator|Generator)\[")
 
 
 class Blocking(Generic[A_co]):
@@ -238,7 +242,7 @@ def _named_like(method: Callable[..., Any], forward: Callable[P, T]) -> Callable
     signature = inspect.signature(method)
     returned = signature.return_annotation
     if isinstance(returned, str):
-        signature = signature.replace(return_annotation=returned.replace("AsyncIterator[", "Iterator["))
+        signature = signature.replace(return_annotation=_ASYNC_ITERATOR.sub("Iterator[", returned))
     forward.__signature__ = signature  # type: ignore[attr-defined]
     return forward
 

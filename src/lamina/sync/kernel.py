@@ -115,5 +115,6 @@ class Kernel(Resource[AsyncKernel]):
     submit = blocking_method(AsyncKernel.submit)
     execute_intent = blocking_method(AsyncKernel.execute_intent)
     stream = blocking_iterator(AsyncKernel.stream, page=1)
+    diagnose = blocking_method(AsyncKernel.diagnose)
     run_maintenance = blocking_method(AsyncKernel.run_maintenance)
     maintenance = blocking_manager(AsyncKernel.maintenance)

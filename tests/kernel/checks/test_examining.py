@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from lamina.errors import ConfigError, ProviderError
@@ -18,6 +20,20 @@ async def test_where_there_is_no_database_none_is_made_and_settings_are_looked_a
     assert ids(findings) == [each.id for each in CHECKS if not each.needs_stores]
     assert {each.status for each in findings} == {Status.OK}
     assert not path.exists()
+
+
+async def test_the_database_of_a_data_folder_is_not_made(tmp_path, clock):
+    await examine(lambda: define_config(data_dir=tmp_path / "data"), clock=clock)
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="files have no such mode there")
+async def test_the_mode_of_the_database_of_a_data_folder_is_looked_at(tmp_path, clock):
+    folder = tmp_path / "data"
+    async with Kernel(data_dir=folder, model_router=ModelRouter(embed=HashingEmbedder()), clock=clock) as kernel:
+        (folder / "lamina.db").chmod(0o644)
+        findings = {each.id: each for each in await kernel.diagnose()}
+    assert findings["database-open-to-others"].status is Status.ERROR
 
 
 async def test_settings_that_cannot_be_read_are_the_one_finding(clock):

@@ -54,10 +54,6 @@ class _Job:
             self.loop.call_soon_threadsafe(_settle, self.future, outcome, error)
 
 
-def _approve() -> None:
-    pass
-
-
 def _nothing(_: sqlite3.Connection) -> None:
     pass
 
@@ -81,7 +77,7 @@ class Workers:
     def __init__(
         self,
         connect: Callable[[bool], sqlite3.Connection],
-        check: Callable[[], None] = _approve,
+        check: Callable[[], None],
         *,
         place: str,
         readers: int,
@@ -115,12 +111,12 @@ class Workers:
     async def stop(self) -> None:
         """Let the threads finish what they were given and close their connections, the writing one last.
 
-        When the caller is cancelled they do so too, each by itself.
+        Where it is cancelled they end all the same, and are not waited for.
         """
         try:
             await asyncio.gather(*(self._submit(self._reading, _nothing, _Kind.STOP) for _ in self._readers))
             await self._submit(self._writing, _nothing, _Kind.STOP)
-        except asyncio.CancelledError:
+        except BaseException:
             self.abandon()
             raise
         for thread in (*self._readers, self._writer):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
 from lamina.context.manager import ContextEngineManager
@@ -19,14 +18,13 @@ from lamina.kernel.checks.surveying import survey
 from lamina.kernel.checks.thread_checks import THREAD_CHECKS
 from lamina.kernel.model_router import ModelRouter, Task
 from lamina.kernel.parts import KernelOptions, Parts, open_parts, router_of
+from lamina.kernel.stores import database_file
 from lamina.ports.clock import Clock, utc_now
 from lamina.settings import EmbeddingConfig, LaminaConfig
 
 __all__ = ["CHECKS", "examine", "examine_open"]
 
 CHECKS: Final[tuple[Check, ...]] = (*SETTINGS_CHECKS, *MEMORY_CHECKS, *DOCUMENT_CHECKS, *THREAD_CHECKS)
-
-_IN_MEMORY: Final = ":memory:"
 
 
 async def examine(read: Callable[[], LaminaConfig], *, clock: Clock = utc_now) -> list[Finding]:
@@ -39,7 +37,7 @@ async def examine(read: Callable[[], LaminaConfig], *, clock: Clock = utc_now) -
         config = read()
     except LaminaError as error:
         return [SETTINGS_CHECKS[0](Subject(config=LaminaConfig(), now=clock(), settings_problem=error))]
-    file = _file(config)
+    file = database_file(config)
     config, router, problem = _usable(config)
     subject = _subject(config, router, now=clock(), file=file, model_problem=problem)
     try:
@@ -58,7 +56,7 @@ async def examine_open(config: LaminaConfig, parts: Parts, router: ModelRouter, 
     Raises:
         AdapterError: a store failed.
     """
-    subject = _subject(config, router, now=clock(), file=_file(config))
+    subject = _subject(config, router, now=clock(), file=database_file(config))
     return _ask(replace(subject, stock=await survey(parts, config=config, clock=clock)))
 
 
@@ -70,11 +68,6 @@ def _subject(config: LaminaConfig, router: ModelRouter, **facts: Any) -> Subject
 
 def _ask(subject: Subject) -> list[Finding]:
     return [check(subject) for check in CHECKS if subject.stock is not None or not check.needs_stores]
-
-
-def _file(config: LaminaConfig) -> Path | None:
-    path = config.memory.path
-    return None if path is None or str(path) == _IN_MEMORY or config.memory.adapter_name() != "sqlite" else path
 
 
 def _usable(config: LaminaConfig) -> tuple[LaminaConfig, ModelRouter, LaminaError | None]:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from lamina.conversation.extractive import extract, files_line, is_decision
 from lamina.conversation.facts import paths_of, sentences
 from lamina.conversation.structured import StructuredSummary, summary_from_json, summary_text, united
+from lamina.conversation.transcript import packed
 from lamina.domain.message import Message, ReasoningPart, Role
 from lamina.domain.message_size import Count
 from lamina.domain.thread import SummarySource, ThreadEvent
@@ -134,32 +135,10 @@ def _only_facts(summary: StructuredSummary | None) -> StructuredSummary | None:
 
 def _parts(lines: Sequence[str], room: int, count: Count) -> Iterator[str]:
     """The lines in parts of at most so many tokens, a line larger than that cut at sentences."""
-    part: list[str] = []
-    used = 0
-    for line in lines:
-        for piece in [line] if count(line) <= room else _cut(line, room, count):
-            tokens = count(piece) + 1
-            if part and used + tokens > room:
-                yield "\n".join(part)
-                part, used = [], 0
-            part.append(piece)
-            used += tokens
-    if part:
-        yield "\n".join(part)
-
-
-def _cut(line: str, room: int, count: Count) -> Iterator[str]:
-    piece: list[str] = []
-    used = 0
-    for sentence in sentences(line):
-        tokens = count(sentence) + 1
-        if piece and used + tokens > room:
-            yield "\n".join(piece)
-            piece, used = [], 0
-        piece.append(sentence)
-        used += tokens
-    if piece:
-        yield "\n".join(piece)
+    cut = (
+        piece for line in lines for piece in ([line] if count(line) <= room else packed(sentences(line), room, count))
+    )
+    return packed(cut, room, count)
 
 
 def _line(message: Message) -> str:
