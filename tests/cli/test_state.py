@@ -132,22 +132,6 @@ def test_the_version_is_told_both_ways(lamina: Lamina) -> None:
     assert lamina("version").out.startswith(f"lamina {__version__} (Python ")
 
 
-def test_an_evaluation_measures_recall_on_a_labelled_set(lamina: Lamina, folder: Path) -> None:
-    (folder / "set").mkdir()
-    for name, text in {
-        "corpus.jsonl": '{"id": "d1", "text": "the harbour lamp is green", "meta": {"group": "g"}}\n'
-        '{"id": "d2", "text": "trains leave at noon", "meta": {"group": "g"}}\n',
-        "queries.jsonl": '{"id": "q1", "text": "harbour lamp", "meta": {"group": "g", "category": "one"}}\n',
-        "qrels.tsv": "query-id\tcorpus-id\tscore\nq1\td1\t1\n",
-    }.items():
-        (folder / "set" / name).write_text(text, encoding="utf-8")
-    report = lamina("eval", "locomo", "set", "--mode", "text", "--json").document
-    assert report["documents"] == 2
-    assert report["figures"][0]["recall"]["5"] == 1.0
-    assert "recall@5" in lamina("eval", "locomo", "set", "--mode", "text").out
-    assert lamina("eval", "locomo", "none").code == 2
-
-
 def test_config_show_tells_what_is_in_force_and_not_what_is_left_unsaid(lamina: Lamina, tmp_path: Path) -> None:
     env = {"LAMINA_EMBEDDER": "", "LAMINA_MEMORY__WORKING_MEMORY_TTL": "never"}
     shown = lamina("config", "show", "--json", env=env).document

@@ -235,6 +235,13 @@ def test_a_table_is_split_between_rows_and_its_header_repeated():
     assert chunks[0].table_header is None
 
 
+def test_a_header_wider_than_a_chunk_does_not_cost_the_rows_below_it():
+    head = f"| name | {' ' * 200} |\n|------|{'-' * 200}|\n"
+    rows = [f"| row {n} | {'word ' * 8}|\n" for n in range(5)]
+    pieces = contents(head + "".join(rows), size=40, overlap=0, count=ESTIMATE)
+    assert all(any(row in piece for piece in pieces) for row in rows)
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_wide_row_and_a_text_without_a_space_end_in_bounded_pieces(strategy):
     row = "| " + "wide" * 225 + " |\n"

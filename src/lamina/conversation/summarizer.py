@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar, TypeVarTuple
 
-from lamina.conversation.extractive import extract
+from lamina.conversation.extractive import extract, files_line
 from lamina.conversation.rolling import SummaryDraft, bounded, rendered
-from lamina.conversation.transcript import pieces, speech, transcript_line
+from lamina.conversation.transcript import files_in_results, pieces, speech, transcript_line
 from lamina.domain.lexical import index_terms, query_terms
 from lamina.domain.message import Message
 from lamina.domain.message_size import Count
@@ -105,8 +105,8 @@ class Summarizer:
 
     async def extract(self, previous: Summary | None, messages: Sequence[Message]) -> SummaryDraft:
         """What is left of them without a model; never blank."""
-        texts = [speech(message) for message in messages]
-        return await _aside(sum(map(len, texts)), self._extract, previous, texts)
+        size = sum(len(message.text) for message in messages)
+        return await _aside(size, self._extract, previous, messages)
 
     async def cover(self, messages: Sequence[Message]) -> str:
         """One short text that stands for messages which are not shown."""
@@ -116,25 +116,31 @@ class Summarizer:
         heading = f"[{len(messages)} messages that are not shown here"
         return f"{heading}]" if is_blank(text) else f"{heading}, in extracts:]\n{text}"
 
-    def _extract(self, previous: Summary | None, texts: list[str]) -> SummaryDraft:
-        """Picked from the texts and the summary before them.
+    def _extract(self, previous: Summary | None, messages: Sequence[Message]) -> SummaryDraft:
+        """Picked from the messages and the summary before them.
 
-        Two parts of like size, a blank line between them: what is longer ago, and what came lately. The later one
-        is joined to the earlier when it is full, so that folding single messages treats new ones as well as old.
+        Many messages are picked from together with what was before. With few, there are two parts of like size, a
+        blank line between them: what is longer ago, and what came lately. The later one is joined to the
+        earlier when it is full, so that folding single messages treats new ones as well as old.
         """
         room = self.config.tokens if previous is None else self._room_beside(previous)
         half = room // 2 - 1
         earlier, later = _halves(previous)
-        if previous is not None and previous.source is not SummarySource.EXTRACTIVE:
-            earlier = extract((), max_tokens=half, count=self.count, previous=earlier)
-        most = min(half, _TOKENS_PER_MESSAGE * len(texts))
-        new = extract(texts, max_tokens=most, count=self.count)
-        if later and self.count(f"{later}\n{new}") > half:
-            earlier = extract((later,), max_tokens=half, count=self.count, previous=earlier)
-            later = ""
-        text = "\n\n".join(part for part in (earlier, f"{later}\n{new}".strip()) if part)
+        pick = partial(extract, [speech(message) for message in messages], count=self.count)
+        named = files_line(files_in_results(messages))  # of the results themselves only little is picked
+        most = _TOKENS_PER_MESSAGE * len(messages)
+        if most >= half:
+            text = pick(max_tokens=room, previous=f"{earlier}\n{later}\n{named}")
+        else:
+            if previous is not None and previous.source is not SummarySource.EXTRACTIVE:
+                earlier = extract((), max_tokens=half, count=self.count, previous=earlier)
+            new = pick(max_tokens=most, previous=named)
+            if later and self.count(f"{later}\n{new}") > half:
+                earlier = extract((), max_tokens=half, count=self.count, previous=f"{earlier}\n{later}")
+                later = ""
+            text = "\n\n".join(part for part in (earlier, f"{later}\n{new}".strip()) if part)
         if is_blank(text):
-            text = f"{len(texts)} messages without words."
+            text = f"{len(messages)} messages without words."
         return self._bounded(SummaryDraft(text), previous)
 
     def _room_beside(self, previous: Summary) -> int:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from lamina.conversation.compaction import compact_event, is_compacted
 from lamina.conversation.labels import label_of, named, tool_names
 from lamina.conversation.tiering import size_of
-from lamina.conversation.tiers import Tier, must_summarize, tier_of, to_compact
+from lamina.conversation.tiers import (
+    Tier,
+    is_worth_a_summary,
+    must_summarize,
+    tier_of,
+    to_compact,
+    to_summarize,
+)
 from lamina.domain.message_size import message_tokens
 from lamina.domain.thread import ThreadEvent, ThreadRef
 from lamina.ports.clock import Clock
@@ -51,6 +58,8 @@ class ThreadTiers:
         if changed and await self._store.replace_events(
             ref, [new for _, new in changed], expected=[old for old, _ in changed]
         ):
+            now = {new.message.index: new for _, new in changed}
+            events = [now.get(event.message.index, event) for event in events]
             gain = sum(old.tokens - new.tokens for old, new in changed)
             facts = {
                 "thread_id": ref.id,
@@ -60,7 +69,8 @@ class ThreadTiers:
             }
             if self._emit is not None:
                 self._emit(Event(EventName.CONTEXT_COMPACTED, self._clock(), ref.tenant, facts))
-        return must_summarize(size.tokens - gain, gain, self.thresholds)
+        older = events[: to_summarize(events, self.thresholds.recent_to_keep)]
+        return must_summarize(size.tokens - gain, gain, self.thresholds) and is_worth_a_summary(older, self.thresholds)
 
     def _references(self, older: list[ThreadEvent], live: list[ThreadEvent]) -> list[ThreadEvent]:
         tools = tool_names(live)

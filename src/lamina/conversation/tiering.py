@@ -15,7 +15,16 @@ from lamina.conversation.compaction import decompress_event, is_compacted
 from lamina.conversation.labels import named, tool_names
 from lamina.conversation.structured import StructuredSummary, complete_summary, fitted, summary_from_json, summary_text
 from lamina.conversation.structured_summarizer import SUMMARY_KEY, summarize_by_rules
-from lamina.conversation.tiers import ContextReport, Tier, must_summarize, tail_start, tier_of, to_compact, to_summarize
+from lamina.conversation.tiers import (
+    ContextReport,
+    Tier,
+    is_worth_a_summary,
+    must_summarize,
+    tail_start,
+    tier_of,
+    to_compact,
+    to_summarize,
+)
 from lamina.domain.message import Message, Role
 from lamina.domain.message_size import message_tokens
 from lamina.domain.storable import storable_json
@@ -36,9 +45,6 @@ PINNED_KEY: Final = "restored"
 PATIENCE: Final = 3
 """After so many failures in a row a summary is made by rules, and marked so."""
 _LONGEST_WAIT: Final = 32
-_LEAST_WORTH: Final = 0.5
-"""How many tokens, beside a summary's limit, there must be to replace: where the tail alone fills tier 3, each
-message would else cost a summary."""
 
 Compact: TypeAlias = Callable[[ThreadEvent], Awaitable[ThreadEvent]]
 Summarize: TypeAlias = Callable[[list[ThreadEvent]], Awaitable[StructuredSummary]]
@@ -170,7 +176,7 @@ class TierManager:
         ref = size.thread.ref
         events = await self._store.events(ref, after=size.thread.folded_through)
         older = events[: to_summarize(events, self._thresholds.recent_to_keep)]
-        if sum(event.tokens for event in older) < self._thresholds.summary_limit * _LEAST_WORTH:
+        if not is_worth_a_summary(older, self._thresholds):
             return
         if progress.wait and not is_asked_for:
             progress.wait -= 1

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Final
 
 from lamina.conversation.compaction import is_compacted
 from lamina.domain.message import Message, Role
@@ -18,7 +19,20 @@ from lamina.domain.message_groups import group_start
 from lamina.domain.thread import ThreadEvent
 from lamina.settings.tiers import ContextThresholds
 
-__all__ = ["ContextReport", "Tier", "must_summarize", "tail_start", "tier_of", "to_compact", "to_summarize"]
+__all__ = [
+    "ContextReport",
+    "Tier",
+    "is_worth_a_summary",
+    "must_summarize",
+    "tail_start",
+    "tier_of",
+    "to_compact",
+    "to_summarize",
+]
+
+_LEAST_WORTH: Final = 0.5
+"""How many tokens, beside a summary's limit, there must be to replace: where the tail alone fills tier 3, each
+message would else cost a summary."""
 
 
 class Tier(IntEnum):
@@ -86,6 +100,11 @@ def to_summarize(events: Sequence[ThreadEvent], recent_to_keep: int) -> int:
     messages = [event.message for event in events]
     start = tail_start(messages, recent_to_keep)
     return start if any(message.role is not Role.SYSTEM for message in messages[:start]) else 0
+
+
+def is_worth_a_summary(older: Sequence[ThreadEvent], thresholds: ContextThresholds) -> bool:
+    """Whether these events are large enough, as they stand, for a summary to take their place."""
+    return sum(event.tokens for event in older) >= thresholds.summary_limit * _LEAST_WORTH
 
 
 def _is_eligible(event: ThreadEvent) -> bool:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import bisect
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from lamina.conversation.extractive import extract
+from lamina.conversation.facts import paths_of
 from lamina.domain.message import FilePart, ImagePart, Message, OpaquePart, ReasoningPart, Role, TextPart
 from lamina.domain.message_size import Count
 
-__all__ = ["document_text", "packed", "pieces", "shortened", "speech", "transcript_line"]
+__all__ = ["document_text", "files_in_results", "packed", "pieces", "shortened", "speech", "transcript_line"]
 
 _RESULT_CHARS: Final = 2_000
 """Of a tool's result, a file's text or a call's arguments: enough for what they are about, not a log file of it."""
@@ -33,6 +35,12 @@ def transcript_line(message: Message) -> str:
     """`number role: text`; its further lines are indented, so that no text can pass for another message."""
     speaker = message.role.value if not message.name else f"{message.role.value} ({message.name})"
     return "\n  ".join(f"{message.index} {speaker}: {speech(message)}".splitlines())
+
+
+def files_in_results(messages: Iterable[Message]) -> Counter[str]:
+    """How often each path is named in what tools gave, of which only little is picked from otherwise."""
+    results = (message.text for message in messages if message.role is Role.TOOL)
+    return Counter(path for text in results for path in paths_of(text))
 
 
 def document_text(message: Message) -> str:
