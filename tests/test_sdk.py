@@ -117,6 +117,24 @@ async def test_the_projects_settings_hold_and_keywords_win(tmp_path):
         assert app.get_kernel().ephemeral
 
 
+async def test_the_model_may_be_a_callable(tmp_path):
+    async def complete(messages):
+        return f"{len(messages)} messages came."
+
+    async with await Lamina.create(tmp_path, model=complete, memory={"embedding": "none"}) as app:
+        assert (await app.ask("How many?")).answer.endswith("messages came.")
+
+
+async def test_what_is_wrong_in_an_argument_is_said_to_come_from_the_arguments(tmp_path):
+    with pytest.raises(ConfigError, match="from the arguments"):
+        await Lamina.create(tmp_path, rag={"top_k": 0})
+
+
+async def test_a_model_without_its_provider_is_told_how_to_be_named(tmp_path):
+    with pytest.raises(ConfigError, match="such as openai:gpt-4o"):
+        await Lamina.create(tmp_path, model="gpt-4o")
+
+
 async def test_what_cannot_be_is_refused(tmp_path):
     with pytest.raises(ConfigError):
         await Lamina.create(5)

@@ -59,9 +59,15 @@ def load_embedder(spec: str, **options: Any) -> Embedder:
 
 def load_language_model(spec: str, **options: Any) -> LanguageModel:
     """The language model that `provider:model` names, made with these options; raises as `load_embedder`."""
-    provider, _, model = spec.partition(":")
+    provider, colon, model = spec.partition(":")
+    if not colon and not _knows("lamina.language_models", provider):
+        raise ConfigError("model", f"{spec!r} names no provider", f"Write provider:model, such as openai:{spec}.")
     language_model: LanguageModel = _load("lamina.language_models", "model", provider)(model or None, **options)
     return language_model
+
+
+def _knows(group: str, name: str) -> bool:
+    return any(point.name == name for point in entry_points(group=group))
 
 
 def _load(group: str, field: str, name: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -16,6 +16,7 @@ from lamina.domain.text import check_name
 from lamina.domain.thread import ThreadContext
 from lamina.errors import AskError, ConfigError
 from lamina.kernel import Kernel, ModelRouter
+from lamina.ports.language_model import LanguageModel
 from lamina.settings.loading import load_config
 
 __all__ = ["Lamina", "ThreadHandle"]
@@ -51,15 +52,16 @@ class Lamina:
         data_dir: str | PathLike[str] | None = None,
         *,
         owner: str | None = None,
-        model: ModelRouter | Mapping[str, Any] | str | None = None,
+        model: ModelRouter | LanguageModel | Callable[..., Any] | Mapping[str, Any] | str | None = None,
         environ: Mapping[str, str] | None = None,
         **settings: Any,
     ) -> Self:
         """Open it where the data are: `data_dir`, else `LAMINA_DATA_DIR`, else the project's setting, else the user's.
 
         Settings come from the environment and the project's and the user's files, as the command line's do;
-        keywords (as of `define_config`) win. `model` is a `ModelRouter`, or names a model. `owner` is whose
-        memories and threads these are, where a call names nobody else.
+        keywords (as of `define_config`) win. `model` names a model, or is a `ModelRouter`, a `LanguageModel`, or a
+        callable that takes messages and returns text. `owner` is whose memories and threads these are, where a
+        call names nobody else.
 
         Raises:
             ConfigError: a setting is unknown, wrong, or contradicts another.
@@ -68,12 +70,16 @@ class Lamina:
         flags = dict(settings)
         if data_dir is not None:
             flags["data_dir"] = _folder(data_dir)
-        router = model if isinstance(model, ModelRouter) else None
-        if model is not None and router is None:
+        if model is None or isinstance(model, ModelRouter):
+            router = model
+        elif isinstance(model, str | Mapping):
+            router = None
             flags["model"] = model
+        else:
+            router = ModelRouter(complete=model)
         if owner is not None:
             check_name("owner", owner)
-        loaded = load_config(flags, environ=environ)
+        loaded = load_config(flags, flags_from="the arguments", environ=environ)
         config = loaded.config
         if not config.ephemeral:
             kept = {"memory": loaded.memory(), "data_dir": loaded.data_dir(), "ephemeral": False}

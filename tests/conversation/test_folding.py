@@ -561,3 +561,18 @@ async def test_messages_without_words_have_a_summary_too(make):
     for _ in range(6):
         await manager.add_message_to_thread("t", "user", [ImagePart(url="https://example.org/a.png")])
     assert (await manager.get_thread_context("t")).summary
+
+
+async def test_a_model_that_only_writes_prose_is_not_asked_for_an_object_each_time(make, fill):
+    asked = []
+
+    async def act(messages, schema):
+        asked.append(schema is not None)
+        if schema is not None:
+            raise ProviderError("The model", "gave no object")
+        return Completion("The harbour log was kept.")
+
+    manager = make(policy=SMALL, llm=Broken(act))
+    await fill(manager, 30)
+    assert asked[:8] == [True, False, True, False, False, False, False, False]
+    assert sum(asked) == 3  # and once more, after a while

@@ -235,3 +235,24 @@ async def test_without_an_embedder_whatever_shares_a_word_matches():
         ]
     assert found.documents
     assert nothing.documents == []
+
+
+async def test_threads_under_the_token_tiers_leave_room_in_the_context():
+    async def complete(messages):
+        return "Well. " * 200
+
+    config = {"context": {"token_budget": 4000}, "conversation": {"context_engineering": {"recent_to_keep": 2}}}
+    async with open_with(complete, **config) as kernel:
+        await kernel.memory_engine.store("Wants short answers", owner="mira", tags=["preference"])
+        for number in range(20):
+            result = await kernel.submit(goal=f"Question {number}?", owner="mira", thread_id="t")
+            assert not result.context.over_budget
+    assert result.context.user.preferences["notes"] == ["Wants short answers"]
+
+
+def test_a_size_that_is_given_to_the_tiers_stands():
+    config = define_config(conversation={"context_engineering": {"pre_rot_threshold": 9000}})
+    assert config.effective_conversation(token_budget=4000).context_engineering.pre_rot_threshold == 9000
+    config = define_config(conversation={"context_engineering": {}})
+    assert config.effective_conversation(token_budget=4000).context_engineering.pre_rot_threshold == 2000
+    assert config.effective_conversation(token_budget=10**6).context_engineering.pre_rot_threshold == 150_000

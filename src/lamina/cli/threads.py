@@ -152,7 +152,7 @@ async def add(
 
 
 async def history(session: Session, id: ThreadId, *, limit: Limit = 100, offset: Offset = 0, nl: Lines = False) -> None:
-    """Show all messages that were ever added, oldest first, those too that the summary stands for."""
+    """Show a page of all messages that were ever added, oldest first, those too that the summary stands for."""
     from lamina.cli import output
     from lamina.cli.threads_shown import message_fields, print_messages
 

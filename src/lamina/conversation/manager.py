@@ -263,15 +263,20 @@ class ConversationManager:
         """
         return await self._reader.thread(self._ref(id), owner)
 
-    async def history(self, id: str, *, owner: str | None = None, offset: int = 0, limit: int = 100) -> list[Message]:
-        """A page of all messages that were ever added, the folded ones too, oldest first, as they were added.
+    async def history(
+        self, id: str, *, owner: str | None = None, offset: int = 0, limit: int | None = None
+    ) -> list[Message]:
+        """All messages that were ever added, the folded ones too, oldest first, as they were added.
+
+        `offset` leaves out the first so many; at most `limit` of the others, None for all.
 
         Raises:
             ThreadNotFound: there is no such thread.
             ScopeError: it is another owner's.
         """
         check_whole_number("offset", offset, 0, _MOST)
-        check_whole_number("limit", limit, 0, _MOST)
+        if limit is not None:
+            check_whole_number("limit", limit, 0, _MOST)
         return await self._reader.history(await self._known(id, owner), offset, limit)
 
     async def expand(self, thread_id: str, reference: str | int, *, owner: str | None = None) -> Message:

@@ -54,6 +54,11 @@ _hosts = WorkerThreads("lamina-summarizers", 4)
 _reading = WorkerThreads("lamina-extracts", 2)
 """Apart from the host's functions, which may hang."""
 
+_PROSES: Final = 2
+"""After so many answers in prose a model is not asked for an object at every summary: it would be asked in vain."""
+_TRY_AGAIN: Final = 20
+"""Every so many summaries it is."""
+
 _LONG_CHARS: Final = 50_000
 """Texts beyond this are read in a thread, so that nobody else waits for it."""
 
@@ -65,7 +70,7 @@ class SummaryFailed(Exception):
     """No summary came of it. Its text says why in our own words, and holds nothing of any message."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Summarizer:
     """Writes rolling summaries of bounded size. Without a model and a custom function it can only extract."""
 
@@ -73,6 +78,8 @@ class Summarizer:
     count: Count
     llm: LanguageModel | None = None
     custom: CustomSummarizer | None = None
+    _proses: int = 0
+    """How many answers in a row were prose where an object was asked for, or would have been."""
 
     @property
     def can_write(self) -> bool:
@@ -154,12 +161,20 @@ class Summarizer:
 
     async def _by_model(self, llm: LanguageModel, draft: Summary | SummaryDraft | None, piece: str) -> SummaryDraft:
         material = _material(draft, piece)
-        conversation = self._conversation("thread_summary", material)
-        try:
-            answer = await ask(llm, conversation, schema=_SCHEMA, config=self.config)
-        except _NoObject:
-            return await self._in_prose(llm, material, words=piece if draft is None else f"{rendered(draft)}\n{piece}")
-        return _read(answer.data, SummarySource.MODEL)
+        words = piece if draft is None else f"{rendered(draft)}\n{piece}"
+        if self._proses < _PROSES or self._proses % _TRY_AGAIN == 0:
+            try:
+                answer = await ask(
+                    llm, self._conversation("thread_summary", material), schema=_SCHEMA, config=self.config
+                )
+            except _NoObject:
+                pass
+            else:
+                self._proses = 0
+                return _read(answer.data, SummarySource.MODEL)
+        written = await self._in_prose(llm, material, words=words)
+        self._proses += 1
+        return written
 
     async def _in_prose(self, llm: LanguageModel, material: str, *, words: str) -> SummaryDraft:
         """The summary from a model that cannot answer with an object: its text, no topics, no facts."""

@@ -93,7 +93,7 @@ class ThreadReader:
         live = await self._store.events(ref, after=summaries[0].to_index if summaries else 0)
         return without_reserved(thread).replace(messages=[event.message for event in live], summaries=summaries)
 
-    async def history(self, thread: Thread, offset: int, limit: int) -> list[Message]:
+    async def history(self, thread: Thread, offset: int, limit: int | None) -> list[Message]:
         """See `ConversationManager.history`. Messages of a thread are never deleted singly, so indexes have no gap."""
         return originals(await self._store.events(thread.ref, after=offset, limit=limit))
 

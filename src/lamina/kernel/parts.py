@@ -113,7 +113,8 @@ async def open_parts(config: LaminaConfig, options: KernelOptions, closing: Asyn
 def _conversation(
     config: LaminaConfig, options: KernelOptions, *, memory: MemoryEngine, state: StateStore
 ) -> ConversationManager:
-    talk = config.effective_conversation()
+    context = config.effective_context(context_window=options.router.context_window)
+    talk = config.effective_conversation(token_budget=context.token_budget)
     return ConversationManager(
         state,
         tenant=config.memory.tenant,

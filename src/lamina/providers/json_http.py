@@ -157,9 +157,9 @@ class JsonHttpClient:
                 wait = wait if failure.wait is None else failure.wait
                 if tried == self._limits.max_retries or time.monotonic() + wait > deadline:
                     asked = "" if failure.wait is None else f"; it asks to wait {failure.wait:.0f} s"
-                    raise ProviderUnavailable(
-                        self._provider, f"{failure.problem}{asked}, in {tried + 1} attempts"
-                    ) from failure
+                    problem = f"{failure.problem}{asked}, in {tried + 1} attempts"
+                    remedy = f"Check that {self._base_url} is the right address, and that it answers."
+                    raise ProviderUnavailable(self._provider, problem, remedy) from failure
             await self._sleep(wait)
         raise AssertionError("the last attempt returns or raises")
 

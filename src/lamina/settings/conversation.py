@@ -71,7 +71,8 @@ class ConversationConfig(StrictModel):
     last messages go into a context: a window larger than that shrinks to it, and so nothing is ever
     neither shown nor summarised. `store_facts` says whether the facts that a model finds while it
     summarises become memories; None: only with compaction. `context_engineering` keeps the tokens of a
-    thread inside tiers, after its messages were counted.
+    thread inside tiers, after its messages were counted; in a kernel its `pre_rot_threshold` is half of the
+    context's token budget, at most the default, unless it is given.
     """
 
     window: Annotated[WholeNumber, Field(ge=1)] = 50

@@ -83,6 +83,7 @@ def load_config(
     flags: Mapping[str, Any] | None = None,
     *,
     db: str | None = None,
+    flags_from: str = COMMAND_LINE,
     environ: Mapping[str, str] | None = None,
     start: Path | None = None,
     user_file: Path | None = None,
@@ -92,6 +93,7 @@ def load_config(
     Args:
         flags: explicit settings, nested as in `LaminaConfig`; they win over everything.
         db: an explicit database, a path or a url; it wins over every other word on where memories are kept.
+        flags_from: what messages call the origin of the flags.
         environ: the environment; the process's own by default.
         start: where the search for the project file starts; the working directory by default.
         user_file: the user's file; `user_config_file()` by default.
@@ -105,7 +107,7 @@ def load_config(
     project_file = find_project_file((start or Path.cwd()).absolute())
     files = tuple(file for file in (user_file, project_file) if file is not None and file.is_file())
     read = {file: _with_field_names(file_source(file)) for file in files}
-    flag_source = Source(COMMAND_LINE, _flags(flags or {}, db), {})
+    flag_source = Source(flags_from, _flags(flags or {}, db), {})
     sources = [*read.values(), _with_field_names(environment_source(environ)), _with_field_names(flag_source)]
 
     values: dict[str, Any] = {}

@@ -92,14 +92,21 @@ class LaminaConfig(StrictModel):
             self.__dict__["memory"] = self.memory.model_copy(update={"embedding": filled})
         return self
 
-    def effective_conversation(self) -> ConversationConfig:
-        """The conversation block, completed by what the memory block says about threads."""
+    def effective_conversation(self, *, token_budget: int | None = None) -> ConversationConfig:
+        """The conversation block, completed by what the memory block says about threads.
+
+        With `token_budget`, threads under the token tiers keep to half of it unless their block says a size.
+        """
         memory, own = self.memory, self.conversation
         updates: dict[str, Any] = {}
         if own.compaction is None and memory.compaction is not None:
             updates["compaction"] = memory.compaction
         if own.context_messages is None and "context_messages" in memory.model_fields_set:
             updates["context_messages"] = memory.context_messages
+        tiers = own.context_engineering
+        if tiers is not None and token_budget is not None and "pre_rot_threshold" not in tiers.model_fields_set:
+            size = max(1, min(tiers.pre_rot_threshold, token_budget // 2))
+            updates["context_engineering"] = tiers.model_copy(update={"pre_rot_threshold": size})
         return own.model_copy(update=updates)
 
     def effective_context(self, *, context_window: int | None = None, min_score: float = 0.0) -> ContextConfig:
