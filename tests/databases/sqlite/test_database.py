@@ -78,10 +78,10 @@ async def test_closing_that_is_cancelled_leaves_no_thread_behind(file: Path, tur
     if turns == 0:  # it had not begun
         await store.close()
     for _ in range(3000):  # they end on their own
-        if threads() == before:
+        if threads() <= before:  # fewer: of stores that others dropped
             break
         await asyncio.sleep(0.01)
-    assert threads() == before
+    assert threads() <= before
 
 
 async def test_who_leaves_closes_nothing_for_the_others_and_may_come_again(file: Path) -> None:
@@ -143,7 +143,7 @@ async def test_a_user_that_was_dropped_does_not_keep_the_file_open(file: Path) -
     del dropped
     gc.collect()
     await store.close()
-    assert threads() == before
+    assert threads() <= before  # fewer: of stores that others dropped
 
 
 async def test_whose_tables_are_too_new_is_refused_alone_and_nothing_is_changed(file: Path) -> None:
