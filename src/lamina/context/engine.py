@@ -12,7 +12,7 @@ from lamina.context.composing import Composer
 from lamina.context.gathering import Found, Gatherer, Sources
 from lamina.context.manager import ContextEngineManager
 from lamina.context.plugin_serving import contribution_of
-from lamina.context.request import ContextRequest, read_request
+from lamina.context.request import ContextRequest, read_request, session_of
 from lamina.context.sources import ConversationSource, DocumentSource, PackSource, ProfileProvider
 from lamina.domain.context import ComputedContext, ContextWarning, DropReason
 from lamina.domain.memory import Vector
@@ -109,7 +109,7 @@ class ContextEngine:
             profile=found.profile, preferences=found.preferences, memories=found.memories, warnings=found.warnings
         )
         assembly = await engines.assemble(
-            request.thread_id or request.intent_id,
+            session_of(request.thread_id, owner=request.owner_id, intent_id=request.intent_id),
             messages,
             max(0, composer.room_left(without_thread)),
             prompt=request.goal,

@@ -96,7 +96,7 @@ def _result(kind: type[R], given: object) -> R:
 
 
 def _message(given: object) -> Message:
-    """A copy that the engine does not hold, as it could be stored; a mapping is read as a message of chat completions."""
+    """A copy that the engine does not hold, as it could be stored; a mapping is one of chat completions."""
     message = from_openai([given])[0] if isinstance(given, Mapping) else given
     if not isinstance(message, Message):
         raise InvalidType("messages", f"hold a {type(message).__name__}", "Return Message objects.")
