@@ -22,7 +22,7 @@ from lamina.ports.clock import Clock, utc_now
 from lamina.ports.events import Emit, Event, EventName
 from lamina.ports.token_counter import TokenCounter
 from lamina.prompts import render
-from lamina.providers.tokens import token_counter
+from lamina.providers.tokens import checked_counter, token_counter
 from lamina.settings.context import ContextConfig
 
 __all__ = ["ContextEngine"]
@@ -54,7 +54,7 @@ class ContextEngine:
         self._sources = Sources(memory, conversation, rag, packs, profile_provider)
         self._engines = engines
         self._config = config or ContextConfig()
-        self._counter = counter
+        self._counter = checked_counter(counter)
         self._clock = clock
         self._emit = emit
 
