@@ -279,7 +279,7 @@ class ContextEngineManager:
 
     def _registered(self, id: object) -> RegisteredEngine:
         if not isinstance(id, str) or id not in self._engines:
-            raise EngineNotFound(id)
+            raise EngineNotFound(str(id))
         return self._engines[id]
 
     def _builtin(self, counter: TokenCounter | None) -> BuiltinEngine:
