@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scripted_server import ScriptedServer
 
 from lamina.cli import main
 
@@ -96,6 +97,17 @@ def lamina(
         return Run(int(ended.value.code or 0), out, err)
 
     return run
+
+
+@pytest.fixture
+def speaks(server: ScriptedServer) -> Callable[..., list[str]]:
+    """Sets what the scripted server answers, and gives the options that lead to it."""
+
+    def script(*replies: Any) -> list[str]:
+        server.plays(*(server.pieces(each) if isinstance(each, str) else each for each in replies))
+        return ["--model", "http:scripted", "--base-url", server.url]
+
+    return script
 
 
 @pytest.fixture

@@ -40,7 +40,11 @@ def examples(command: Any) -> list[str]:
 
 def test_all_the_commands_are_there() -> None:
     wanted = "remember recall list get forget decay stats import export reembed doctor demo version migrate-v1".split()
-    assert {" ".join(path[1:]) for path in COMMANDS} == {*wanted, "config show", "config path", "eval locomo"}
+    wanted += ["ask", "context", "chat", "ingest", "config show", "config path"]
+    wanted += [f"eval {name}" for name in ("locomo", "transcripts", "documents", "context")]
+    wanted += [f"docs {name}" for name in "list show search remove clear stats".split()]
+    wanted += [f"thread {name}" for name in "list show add history compact extract archive unarchive delete".split()]
+    assert sorted(" ".join(path[1:]) for path in COMMANDS) == sorted(wanted)
 
 
 @EVERY

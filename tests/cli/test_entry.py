@@ -44,7 +44,7 @@ def test_without_a_command_it_shows_what_there_is(lamina: Lamina) -> None:
     assert (run.code, "Usage: lamina" in run.out, "remember" in run.out) == (0, True, True)
 
 
-@pytest.mark.parametrize("group", ["config", "eval"])
+@pytest.mark.parametrize("group", ["config", "eval", "thread", "docs"])
 def test_a_group_without_a_command_shows_what_there_is(lamina: Lamina, group: str) -> None:
     run = lamina(group)
     assert (run.code, run.err, f"Usage: lamina {group}" in run.out) == (0, "", True)

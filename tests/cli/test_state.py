@@ -30,6 +30,14 @@ def test_a_command_on_a_whole_tenant_refuses_a_narrower_scope(lamina: Lamina, na
     assert scope not in lamina(*name.split(), "--help").out
 
 
+@pytest.mark.parametrize("name", ["ingest", "docs list", "docs search x", "docs clear"])
+def test_a_command_on_documents_refuses_a_namespace(lamina: Lamina, name: str) -> None:
+    run = lamina(*name.split(), "--namespace", "x")
+    assert (run.code, "not about one namespace" in run.err) == (2, True)
+    shown = lamina(*name.split()[:2], "--help").out
+    assert ("--namespace" in shown, "--owner" in shown) == (False, True)
+
+
 def test_the_demo_has_no_json_form(lamina: Lamina) -> None:
     assert lamina("demo", "--json").code == 2
 
@@ -124,22 +132,6 @@ def test_the_version_is_told_both_ways(lamina: Lamina) -> None:
     assert lamina("version").out.startswith(f"lamina {__version__} (Python ")
 
 
-def test_an_evaluation_measures_recall_on_a_labelled_set(lamina: Lamina, folder: Path) -> None:
-    (folder / "set").mkdir()
-    for name, text in {
-        "corpus.jsonl": '{"id": "d1", "text": "the harbour lamp is green", "meta": {"group": "g"}}\n'
-        '{"id": "d2", "text": "trains leave at noon", "meta": {"group": "g"}}\n',
-        "queries.jsonl": '{"id": "q1", "text": "harbour lamp", "meta": {"group": "g", "category": "one"}}\n',
-        "qrels.tsv": "query-id\tcorpus-id\tscore\nq1\td1\t1\n",
-    }.items():
-        (folder / "set" / name).write_text(text, encoding="utf-8")
-    report = lamina("eval", "locomo", "set", "--mode", "text", "--json").document
-    assert report["documents"] == 2
-    assert report["figures"][0]["recall"]["5"] == 1.0
-    assert "recall@5" in lamina("eval", "locomo", "set", "--mode", "text").out
-    assert lamina("eval", "locomo", "none").code == 2
-
-
 def test_config_show_tells_what_is_in_force_and_not_what_is_left_unsaid(lamina: Lamina, tmp_path: Path) -> None:
     env = {"LAMINA_EMBEDDER": "", "LAMINA_MEMORY__WORKING_MEMORY_TTL": "never"}
     shown = lamina("config", "show", "--json", env=env).document
@@ -160,6 +152,30 @@ def test_doctor_finds_a_database_that_others_may_read(lamina: Lamina, tmp_path: 
     (tmp_path / "data" / "lamina.db").chmod(0o644)
     run = lamina("doctor")
     assert (run.code, "chmod 600" in run.out) == (1, True)
+
+
+def test_doctor_tells_of_each_check_and_warns_without_failing(lamina: Lamina) -> None:
+    lamina("remember", "all of our talk " * 200, "--owner", "mira")
+    run = lamina("doctor", "--json")
+    checks = {each["id"]: each for each in run.document["checks"]}
+    assert (run.code, run.document["problems"]) == (0, [])
+    assert checks["memories-long"]["status"] == checks["owner-without-memories"]["status"] == "warning"
+    assert checks["settings-invalid"] == {
+        "id": "settings-invalid",
+        "status": "ok",
+        "found": "the settings can be read",
+        "remedy": "",
+    }
+    told = lamina("doctor")
+    assert (told.code, "Warning: " in told.out, "(memories-long)" in told.out) == (0, True, True)
+    assert "Nothing is broken; see the warnings." in told.out
+
+
+def test_doctor_tells_of_a_model_that_cannot_be_made_in_its_document_too(lamina: Lamina) -> None:
+    run = lamina("doctor", "--json", env={"LAMINA_MODEL": "nobody:model"})
+    assert run.code == 1
+    assert any("nobody" in problem for problem in run.document["problems"])
+    assert [each["id"] for each in run.document["checks"] if each["status"] == "error"] == ["model-unusable"]
 
 
 @pytest.mark.parametrize(("name", "told"), [("list", 1), ("stats", 1), ("recall x", 0), ("doctor", 0)])

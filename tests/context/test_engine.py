@@ -10,11 +10,14 @@ from lamina.domain.context import DropReason, ItemKind, PackHit
 from lamina.domain.context_form import Form, TokenSource
 from lamina.domain.memory import Layer
 from lamina.domain.message import Message
+from lamina.domain.message_formats import from_anthropic, from_openai
+from lamina.domain.message_size import messages_tokens
 from lamina.domain.recall import Degraded, Leg, Reason
 from lamina.domain.thread import ThreadContext
 from lamina.errors import InvalidInput, InvalidType, ScopeError
 from lamina.memory.factory import create_memory_engine
 from lamina.ports.events import EventName
+from lamina.providers.tokens import EstimateCounter
 from lamina.settings.context import ContextConfig
 
 GOAL = "When do releases go out?"
@@ -387,9 +390,7 @@ async def test_the_same_state_and_intent_render_to_the_same_bytes(compute, memor
     threads.put("t", "ana", [Message.user("hi"), Message.assistant("hello")], summary="They met.")
     first = await compute(thread_id="t", touch=False)
     clock.advance(3600 * 5)
-    for layer in ("working", "session"):
-        await fill(memory, layer, 0)
-    second = await compute(thread_id="t", touch=False, intent_id="intent_2", config={"working_limit": 10})
+    second = await compute(thread_id="t", touch=False, intent_id="intent_2")
     assert first.knowledge
     assert len(second.memories) < len(first.memories)  # the short-lived layers have expired
     third = await compute(thread_id="t", touch=False, intent_id="intent_3")
@@ -401,12 +402,7 @@ async def test_the_same_state_and_intent_render_to_the_same_bytes(compute, memor
 async def test_one_more_message_changes_only_the_tail(compute, memory, threads):
     for layer in Layer:
         await fill(memory, layer, 3)
-    said = [
-        Message.user(
-            "hi",
-        ),
-        Message.assistant("hello"),
-    ]
+    said = [Message.user("hi"), Message.assistant("hello")]
     threads.put("t", "ana", said, summary="They met.")
     before = await compute(thread_id="t", touch=False)
     threads.put("t", "ana", [*said, Message.user("and now?"), Message.assistant("now this")], summary="They met.")
@@ -430,10 +426,6 @@ class WordCounter:
 @pytest.mark.parametrize("counter", [None, WordCounter()])
 @pytest.mark.parametrize("form", [None, *Form])
 async def test_the_estimate_is_the_count_of_what_is_rendered(compute, memory, documents, threads, form, counter):
-    from lamina.domain.message_formats import from_anthropic, from_openai
-    from lamina.domain.message_size import messages_tokens
-    from lamina.providers.tokens import EstimateCounter
-
     for layer in Layer:
         await fill(memory, layer, 3)
     documents.put(None, "Releases are cut <b>on</b> Mondays", headers=["Guide", "Releases"], page=3)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
@@ -118,6 +119,15 @@ def test_an_engine_needs_an_id_that_can_be_seen(manager, id):
     engine.info = EngineInfo(id, "X")
     with pytest.raises(InvalidType):
         manager.register(engine)
+
+
+@pytest.mark.parametrize("info", [{"id": "mine"}, {"id": "mine", "owner": "x"}, SimpleNamespace(id="mine")])
+def test_an_id_is_all_that_an_engine_must_say_of_itself(manager, info):
+    engine = Echo()
+    engine.info = info
+    manager.register(engine)
+    listed = manager.list_engines()[1]
+    assert (listed.id, listed.name, listed.version) == ("mine", "mine", "0.0.0")
 
 
 def test_an_id_is_taken_once_unless_replaced_and_default_never(manager):

@@ -509,13 +509,30 @@ async def test_memories_are_extracted_from_archived_threads_and_from_the_users_w
     assert len(await memory.query()) == 1
 
 
-async def test_extracting_needs_a_model_and_tells_of_its_failure(make, memory, fill):
+@pytest.mark.parametrize("failure", [ProviderUnavailable("m", "down"), ProviderError("m", "refused"), "no object"])
+async def test_extracting_needs_a_model_and_tells_of_its_failure(make, memory, fill, failure):
     with pytest.raises(NoModelConfiguredError):
         await make(memory=memory).extract_memories("t")
-    manager = make(llm=EchoModel([ProviderUnavailable("m", "down")]), memory=memory)
+    manager = make(llm=EchoModel([failure]), memory=memory)
     await fill(manager, 1)
     with pytest.raises(ProviderError):
         await manager.extract_memories("t")
+
+
+async def test_an_answer_with_no_facts_in_it_is_told_as_the_models_failure(make, memory, fill):
+    manager = make(llm=EchoModel([ProviderError("m", "it gave no object of the schema")]), memory=memory)
+    await fill(manager, 1)
+    with pytest.raises(ProviderError, match="no answer that can be used"):
+        await manager.extract_memories("t")
+
+
+async def test_a_folding_that_fails_reports_every_live_message_as_kept(make, fill):
+    manager = make(llm=EchoModel([ProviderUnavailable("m", "down")]))
+    await fill(manager, 60)
+    report = await make(policy=SMALL, llm=EchoModel([ProviderUnavailable("m", "down")])).compact("t")
+    live = (await manager.retrieve("t")).messages
+    assert (report.compacted, report.kept) == (0, len(live))
+    assert report.warnings
 
 
 async def test_facts_are_left_alone_where_they_are_not_wanted(make, fill, memory):

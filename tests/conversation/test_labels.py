@@ -70,3 +70,8 @@ def test_a_label_is_one_line_without_brackets_and_bounded(text, tokens):
 
 def test_a_message_of_a_million_characters_gets_a_label():
     assert label_of(Message.user([TextPart("x" * 1_000_000)]), 250_000).startswith("user message, 250,000 tokens")
+
+
+def test_blank_lines_of_a_trace_cost_no_more_than_their_number():
+    long = "Traceback (most recent call last):\n" + "\n" * 150_000 + "    KeyError: 'pool_size'\n"
+    assert "KeyError: 'pool_size'" in label_of(tool(long), 40_000)  # in time that is linear: else for hours

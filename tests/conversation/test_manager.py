@@ -406,3 +406,57 @@ async def test_adding_reads_no_more_of_a_long_thread_than_of_a_short_one(make, s
         await manager.add_message_to_thread("t", "user", f"Message {number}")
     assert max(read) <= SMALL.due_at
     assert len(read) <= 300
+
+
+async def test_one_manager_serves_several_event_loops_at_once(store, tmp_path):
+    manager = ConversationManager(store, policy=SMALL)
+
+    async def add(loop):
+        await asyncio.gather(*(manager.add_message_to_thread("t", "user", f"{loop}-{n}") for n in range(30)))
+
+    await asyncio.gather(*(asyncio.to_thread(asyncio.run, add(loop)) for loop in range(3)))
+    said = texts(await manager.history("t", limit=1000))
+    assert sorted(said) == sorted(f"{loop}-{n}" for loop in range(3) for n in range(30))
+    for loop in range(3):
+        own = [text for text in said if text.startswith(f"{loop}-")]
+        assert own == [f"{loop}-{n}" for n in range(30)]
+
+
+async def test_a_counter_or_a_handler_of_events_that_fails_after_the_message_is_kept_does_not_say_otherwise(store):
+    class Counter:
+        name, is_exact = "own", False
+
+        def count(self, text):
+            if "word" not in text:
+                raise RuntimeError("not a message")
+            return len(text)
+
+    def emit(event):
+        raise RuntimeError(event.name)
+
+    for id, options in (("a", {"counter": Counter()}), ("b", {"emit": emit})):
+        manager = ConversationManager(store, policy=WindowPolicy(3, 2), **options)
+        for number in range(6):
+            await manager.add_message_to_thread(id, "user", f"word {number}")
+        assert texts(await manager.history(id)) == [f"word {number}" for number in range(6)]
+
+
+async def test_an_id_that_looks_like_an_index_is_an_id_first(manager):
+    await manager.add_message_to_thread("t", "user", "first", id="2")
+    await manager.add_message_to_thread("t", "user", "second", id="1")
+    assert (await manager.expand("t", "2")).text == "first"
+    assert (await manager.expand("t", "#2")).text == (await manager.expand("t", 2)).text == "second"
+
+
+@pytest.mark.parametrize("odd", [5, "text", [1], True, {1: 2}], ids=repr)
+@pytest.mark.parametrize("field", ["metadata", "extra"])
+async def test_what_a_message_carries_beside_its_words_is_a_mapping(manager, field, odd):
+    with pytest.raises(InvalidType, match=field):
+        await manager.add_message_to_thread("t", "user", "Hello", **{field: odd})
+    assert await manager.retrieve("t") is None
+
+
+@pytest.mark.parametrize("name", ["policy", "summarizer", "summary", "context_engineering", "memory"])
+def test_a_setting_of_another_class_is_refused_before_any_message_is_kept(make, name):
+    with pytest.raises(ConfigError, match=name):
+        make(**{name: {"fold_at": 5}})

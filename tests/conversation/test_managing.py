@@ -15,7 +15,7 @@ from lamina.conversation.expanding import make_expand_tool
 from lamina.conversation.short_term import BaseMemory
 from lamina.conversation.short_term_stores import InMemoryMemory, SQLiteMemory
 from lamina.conversation.structured import StructuredSummary, TimeRange
-from lamina.conversation.summarizing import SUMMARY_KEY
+from lamina.conversation.structured_summarizer import SUMMARY_KEY
 from lamina.conversation.tiers import Tier
 from lamina.domain.message import Message, Role, TextPart, ToolCall
 from lamina.domain.message_groups import orphans
@@ -716,3 +716,39 @@ async def everything(memory):
     """All events with their originals, archived and live, each once."""
     shown = memory.decompress_events(event for event in await memory.list() if SUMMARY_KEY not in event.state)
     return list({event.message.index: event for event in [*await memory.archived(), *shown]}.values())
+
+
+async def test_a_filter_that_fails_leaves_messages_in_full_and_does_not_keep_the_summary_away():
+    def fails(event):
+        raise RuntimeError(event.message.id)
+
+    memory = InMemoryMemory(compaction_filter=fails, **MANUAL)
+    await memory.add_list(turns(60))
+    report = await memory.manage_context()
+    assert (report.compacted, report.summarized) == (0, 56)
+    assert report.warnings == ["56 messages could not be compacted and stay in full"]
+    await memory.close()
+
+
+def endless():
+    found = {}
+    found["itself"] = found
+    return found
+
+
+@pytest.mark.parametrize("value", [endless(), float("nan"), NOW, object()], ids=["endless", "nan", "time", "object"])
+async def test_a_summary_that_cannot_be_kept_counts_as_a_failure_and_rules_step_in(value):
+    memory = InMemoryMemory(
+        summarizer=lambda events: {"content": "x", "critical_context": {"a": value}},
+        compaction_filter=lambda event: False,
+        **MANUAL,
+    )
+    await memory.add_list(turns(60))
+    for _ in range(2):
+        report = await memory.manage_context()
+        assert (report.summarized, len(report.warnings)) == (0, 1)
+        assert len(await memory.list()) == 60
+    report = await memory.manage_context()
+    assert report.summarized == 56
+    assert (await memory.get_summaries())[0].source is SummarySource.EXTRACTIVE
+    await memory.close()

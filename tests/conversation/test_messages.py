@@ -31,9 +31,11 @@ async def test_messages_in_the_shape_of_openai_are_taken_with_parts_calls_and_re
     assert refusal.extra["refusal"] == "I will not say."
 
 
-async def test_a_mapping_may_bring_an_id_and_metadata_of_our_own(manager):
-    (kept,) = await manager.add_messages("t", [{"role": "user", "content": "Hi", "id": "m1", "metadata": {"a": 1}}])
+async def test_a_mapping_may_bring_an_id_a_time_and_metadata_of_our_own(manager):
+    own = {"id": "m1", "timestamp": "2026-03-01T10:00:00+02:00", "metadata": {"a": 1}}
+    (kept,) = await manager.add_messages("t", [{"role": "user", "content": "Hi", **own}])
     assert (kept.id, kept.metadata, kept.extra) == ("m1", {"a": 1}, {})
+    assert kept.timestamp == datetime(2026, 3, 1, 8, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -45,6 +47,9 @@ async def test_a_mapping_may_bring_an_id_and_metadata_of_our_own(manager):
         ([{"role": "user", "content": None, "note": "x"}], "content"),
         ([{"role": "assistant", "content": None, "refusal": None}], "content"),
         ([{"role": "tool", "content": "x"}], "messages[0].tool_call_id"),
+        ([{"role": "user", "content": "x", "id": ""}], "messages[0].id"),
+        ([{"role": "user", "content": "x", "timestamp": "soon"}], "messages[0].timestamp"),
+        ([{"role": "user", "content": "x", "metadata": ["x"]}], "messages[0].metadata"),
         ([{"role": "user", "content": "x", "id": "a"}, {"role": "user", "content": "y", "id": "a"}], "messages"),
         ([{"role": "assistant", "content": "", "tool_calls": [{"id": "a"}]}], "messages[0].tool_calls[0].function"),
     ],

@@ -156,8 +156,31 @@ async def test_the_session_is_the_argument_else_what_the_state_names_else_defaul
 
 async def test_an_event_of_a_known_id_is_not_added_twice(memory):
     first = await memory.add(said("user", "x", id="m1"))
-    assert await memory.add(said("user", "other", id="m1")) == first
-    assert await memory.get_count() == 1
+    assert await memory.add(said("user", "x", id="m1")) == first
+    assert await memory.add_list([said("user", "y", id="m2"), said("user", "y", id="m2")]) == (
+        [(await memory.list())[-1]] * 2
+    )
+    assert await memory.get_count() == 2
+
+
+async def test_another_message_under_a_known_id_is_refused_and_not_lost(memory):
+    await memory.add(said("user", "x", id="m1"))
+    with pytest.raises(Conflict):
+        await memory.add_list([said("user", "y"), said("user", "other", id="m1")])
+    with pytest.raises(Conflict):
+        await memory.add_list([said("user", "y", id="m2"), said("user", "z", id="m2")])
+    assert [event.message.text for event in await memory.list()] == ["x"]
+
+
+@pytest.mark.parametrize("odd", [None, 5, "text", [1]], ids=repr)
+async def test_state_and_metadata_are_changed_to_mappings_alone(memory, odd):
+    event = await memory.add(said("user", "x"))
+    for field in ("state", "metadata"):
+        with pytest.raises(InvalidType, match=field):
+            await memory.update(event.message.id, **{field: odd})
+    with pytest.raises(InvalidInput, match="order"):
+        await memory.list(order=[])
+    assert await memory.list() == [event]
 
 
 async def test_what_is_read_is_the_callers_own(memory):
@@ -333,12 +356,16 @@ async def test_a_context_in_little_room_keeps_system_messages_and_the_newest(mem
         await memory.get_context(max_tokens=5)
 
 
-@pytest.mark.parametrize(
-    "options", [{"summarizer": 5}, {"labeler": "x"}, {"thresholds": 5}, {"thresholds": {"preRot": 5}}]
-)
-def test_what_cannot_be_configured_is_refused(options):
+@pytest.mark.parametrize("name", ["summarizer", "labeler", "compaction_filter", "on_before_summarize", "thresholds"])
+def test_what_cannot_be_configured_is_refused_by_its_name(name):
+    with pytest.raises(ConfigError) as refusal:
+        InMemoryMemory(**{name: 5})
+    assert refusal.value.field == name
+
+
+def test_an_unknown_threshold_is_refused():
     with pytest.raises(ConfigError):
-        InMemoryMemory(**options)
+        InMemoryMemory(thresholds={"preRot": 5})
 
 
 async def test_a_text_of_a_million_characters_without_a_space_is_kept(memory):

@@ -77,8 +77,18 @@ async def test_a_tail_that_is_too_large_is_told_and_never_cut(make):
     for number in range(6):
         await manager.add_message_to_thread("t", "user", f"{number} " + "crane " * 1_500)
     context = await manager.get_thread_context("t")
-    assert [len(message.text) for message in context.messages] == [9_002] * 4
+    assert [len(message.text) for message in context.messages[-4:]] == [9_002] * 4
+    assert all(message.text.startswith("[COMPACTED: ") for message in context.messages[:-4])
     assert "over its budget of 1900" in context.warnings[0]
+
+
+async def test_where_the_tail_alone_is_too_large_not_every_message_costs_a_summary(make):
+    model = EchoModel([{"summary": "They spoke of cranes.", "topics": [], "facts": []}] * 60)
+    manager = make(context_engineering=THRESHOLDS, policy=WindowPolicy(1_001, 1_000), llm=model)
+    for number in range(40):
+        await manager.add_message_to_thread("t", "user", f"{number} " + "crane " * 1_500)
+    assert 1 <= len(model.calls) <= 40 // 2
+    assert (await manager.get_thread_context("t")).summary == "They spoke of cranes."
 
 
 async def test_adding_the_same_message_again_changes_nothing_though_it_was_compacted(make):

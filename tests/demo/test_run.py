@@ -31,6 +31,8 @@ async def test_every_expected_memory_is_in_the_top_three_and_owners_stay_apart_a
     assert report.leaked == ()
     assert report.reopened
     assert (report.memories, report.questions, report.found) == (len(load_turns()), 10, 10)
+    assert report.context.missing == ()
+    assert report.context.leaked == ()
     assert report.as_expected
     assert (tmp_path / "demo.db").is_file()
     text = printed(out)

@@ -432,3 +432,22 @@ def test_anthropic_messages_of_another_shape_are_refused_by_the_name_of_the_fiel
         from_anthropic(raw)
     with pytest.raises(InvalidType, match=r"system\[0\]: must be a mapping"):
         from_anthropic([], system=["x"])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("given", [None, 5, "hello", {"role": "user"}, ["hello"], [{"role": "user", "content": "x"}]])
+def test_what_is_no_list_of_messages_is_not_written(given):
+    for written in (to_openai, to_anthropic):
+        with pytest.raises(InvalidType, match="messages"):
+            written(given)
+
+
+def test_arguments_that_no_json_can_carry_are_refused_by_their_name():
+    endless = {}
+    endless["a"] = endless
+    for odd in ({"a": object()}, {"a": 10**5000}, endless):
+        call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": odd}}
+        with pytest.raises(InvalidInput, match=r"messages\[0\]\.tool_calls\[0\]\.function\.arguments"):
+            from_openai([{"role": "assistant", "content": "", "tool_calls": [call]}])
+        block = {"type": "tool_use", "id": "c", "name": "f", "input": odd}
+        with pytest.raises(InvalidInput, match=r"messages\[0\]\.content\[0\]\.input"):
+            from_anthropic([{"role": "assistant", "content": [block]}])

@@ -1,9 +1,10 @@
 from datetime import UTC, datetime, timedelta, timezone
+from enum import Enum
 
 import pytest
 
 from lamina.domain.document import Document
-from lamina.domain.message import Message, OpaquePart, Role, TextPart, ToolCall
+from lamina.domain.message import ImagePart, Message, OpaquePart, Role, TextPart, ToolCall
 from lamina.domain.storable import (
     MAX_DEPTH,
     is_same_event,
@@ -156,3 +157,44 @@ def test_one_text_is_no_list_of_ids():
     assert possible_ids(["a", "", "\ud800", "b\x00", 3]) == ["a", ""]
     with pytest.raises(InvalidType):
         possible_ids("abc")
+
+
+class Colour(str, Enum):  # noqa: UP042 - whose str() is its name
+    RED = "red"
+
+
+def test_a_member_of_an_enumeration_of_texts_is_kept_as_its_text():
+    kept = storable_json("metadata", {Colour.RED: [Colour.RED]})
+    assert kept == {"red": ["red"]}
+    assert {type(each) for each in (*kept, *kept["red"])} == {str}
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"name": 7}, "message.name"),
+        ({"role": Role.TOOL, "tool_call_id": 7}, "message.tool_call_id"),
+        ({"metadata": 5}, "message.metadata"),
+        ({"content": [TextPart("a"), TextPart(5)]}, "message.content[1].text"),
+        ({"content": [ImagePart(url=b"x")]}, "message"),
+        ({"content": [ImagePart(url="x", width=1.5)]}, "message.content[0].width"),
+        ({"content": [ImagePart(url="x", height=10**400)]}, "message.content[0].height"),
+        ({"content": [TextPart("a", [1])]}, "message.content[0].extra"),
+        ({"tool_calls": [ToolCall("c", "f", {"a": 1})]}, "message.tool_calls[0].arguments"),
+        ({"tool_calls": [ToolCall("c", "f", None)]}, "message.tool_calls[0].arguments"),
+        ({"tool_calls": [ToolCall(5, "f")]}, "message.tool_calls[0].id"),
+    ],
+    ids=str,
+)
+def test_a_field_of_another_type_is_refused_by_its_name(fields, named):
+    with pytest.raises((InvalidType, InvalidInput)) as caught:
+        storable_event(event(**fields))
+    assert caught.value.field == named
+
+
+def test_metadata_of_a_head_that_is_too_large_is_refused(monkeypatch):
+    monkeypatch.setattr("lamina.domain.storable.MAX_HEAD_BYTES", 1000)
+    with pytest.raises(InvalidInput, match="bytes"):
+        storable_thread(Thread("t", "acme", NOW, NOW, metadata={"a": "ä" * 600}))
+    with pytest.raises(InvalidInput, match="bytes"):
+        storable_document(Document("d", "acme", "s", NOW, metadata={"a": "ä" * 600}))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.domain.text import MAX_NAME_CHARS, check_name, clean, content_digest, is_blank, is_clean
+from lamina.domain.text import MAX_NAME_CHARS, check_name, clean, content_digest, is_blank, is_clean, snake_case
 from lamina.errors import InvalidInput, InvalidType
 
 ANY_TEXT = st.text(st.one_of(st.characters(), st.sampled_from("\x00\ud83d\ude00\ud800\udfff")), max_size=20)
@@ -85,3 +85,10 @@ def test_what_shows_nothing_is_blank(text):
 @pytest.mark.parametrize("text", ["a", ".", "👩‍👧", "\ue000", "\U0001fadc", "\u0301"])
 def test_what_a_font_may_draw_is_not_blank(text):
     assert not is_blank(text)
+
+
+@pytest.mark.parametrize(
+    ("key", "spelled"), [("threadId", "thread_id"), ("thread_id", "thread_id"), ("goal", "goal"), ("URL", "url")]
+)
+def test_a_key_in_camel_case_is_spelled_as_our_fields_are(key, spelled):
+    assert snake_case(key) == spelled

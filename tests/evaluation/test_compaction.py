@@ -1,71 +1,134 @@
 from __future__ import annotations
 
-import gzip
 import json
 
 import pytest
 
-from lamina.domain.message import Message, Role
+from lamina.conversation.short_term import BaseMemory
+from lamina.domain.message import Message
 from lamina.errors import InvalidInput
-from lamina.evaluation.compaction import Transcript, evaluate_transcript, load_transcripts
+from lamina.evaluation.compaction import evaluate_memory, evaluate_thread
+from lamina.evaluation.transcripts import Transcript, read_messages
+
+PATHS = [f"src/part_{number}/module.py" for number in range(4)]
+WAYS = pytest.mark.parametrize("evaluate", [evaluate_memory, evaluate_thread])
 
 
 def rows():
     """A made-up session of an agent that reads and changes files, as a log holds it."""
-    for number in range(120):
-        path = f"src/part_{number % 4}/module.py"
+    yield {"role": "user", "content": "The plan is in docs/plan.md: make the pool larger."}
+    for number in range(40):
+        path = PATHS[number % 4]
         yield {"role": "user", "content": f"Please look at {path} for the {number}th time, the pool is too small."}
         yield {"role": "assistant", "content": f"I read {path}. It needs a change of line {number}."}
         code = "\n".join(f"{line}\tvalue_{line} = load('{path}')" for line in range(30))
         yield {"role": "tool", "name": "read_file", "content": code}
 
 
-def written(path, lines):
-    with gzip.open(path, "wt", encoding="utf-8") if path.suffix == ".gz" else path.open("w", encoding="utf-8") as file:
-        file.write("\n".join(lines))
-    return path
+@pytest.fixture(scope="module")
+def transcript():
+    return Transcript("t1", read_messages(list(rows())), [*PATHS, "docs/plan.md"], "made up")
 
 
-@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
-async def test_a_transcript_is_replayed_and_measured(tmp_path, name):
-    paths = [f"src/part_{number}/module.py" for number in range(4)]
-    line = json.dumps({"id": "t1", "meta": {"top_paths": paths}, "messages": list(rows())})
-    (transcript,) = load_transcripts(written(tmp_path / name, [line]))
-    assert transcript.paths == paths
-    assert len(transcript.messages) == 4 * 120  # each result got a call
-    figures = await evaluate_transcript(transcript, pre_rot=4_000)
-    assert figures.pre_rot == 4_000
-    assert figures.tokens > 20_000
+@WAYS
+async def test_a_transcript_is_replayed_and_measured(transcript, evaluate):
+    figures = await evaluate(transcript, pre_rot=2_500)
+    assert (figures.id, figures.collection, figures.pre_rot) == ("t1", "made up", 2_500)
+    assert figures.messages == 4 * 40 + 1  # each result got a call
+    assert figures.tokens > 16_000
     assert figures.saved >= 0.7
+    assert figures.saved_of_summarized >= 0.7
     assert figures.restored == 1.0
-    assert figures.paths_after_tier_2 >= 0.9
-    assert figures.paths_after_tier_3 >= 0.9
+    assert figures.orphans == 0
+    assert figures.paths_after_tier_2 == 1.0
+    assert figures.paths_after_tier_3 == 1.0
     assert figures.summaries > 1
     assert not figures.over_budget
     assert figures.tokens_after_tier_3 < figures.tokens_after_tier_2 < figures.tokens
 
 
-async def test_the_threshold_is_at_most_half_of_the_transcript():
-    transcript = Transcript("t", [Message.user("word " * 300) for _ in range(20)], ["no/such/path.py"])
-    figures = await evaluate_transcript(transcript)
+@WAYS
+async def test_the_threshold_is_at_most_half_of_the_transcript(evaluate):
+    transcript = Transcript("t", [Message.user(f"{n} " + "word " * 300) for n in range(20)], ["no/such/path.py"])
+    figures = await evaluate(transcript)
     assert figures.pre_rot == figures.tokens // 2
     assert figures.paths_after_tier_3 == 0.0
 
 
-def test_messages_keep_their_calls_and_results(tmp_path):
-    messages = [
-        {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": "{}"}}],
-        },
-        {"role": "tool", "tool_call_id": "a", "content": "x"},
-    ]
-    (transcript,) = load_transcripts(written(tmp_path / "a.jsonl", [json.dumps({"id": "t", "messages": messages})]))
-    assert [message.role for message in transcript.messages] == [Role.ASSISTANT, Role.TOOL]
+class Forgetful(BaseMemory):
+    """Compacts so that a part of the original is gone, and summarises without a word of what was said."""
+
+    async def archived(self, session_id=None, **options):
+        events = await super().archived(session_id, **options)
+        for event in events[::2]:
+            event.message.content = event.message.text[:10]
+        return events[:-1]
+
+    async def summarize(self, _events):
+        return {"content": "They worked."}
 
 
-@pytest.mark.parametrize("line", ["{", "[]", '{"messages": [{}]}', '{"id": "t", "messages": [{"role": "robot"}]}'])
-def test_a_line_that_cannot_be_read_is_named(tmp_path, line):
-    with pytest.raises(InvalidInput, match="line 1"):
-        list(load_transcripts(written(tmp_path / "a.jsonl", [line])))
+async def test_a_memory_that_loses_messages_and_names_is_found_out(transcript):
+    figures = await evaluate_memory(transcript, pre_rot=2_500, make=Forgetful)
+    assert 0.1 < figures.restored < 0.9
+    assert figures.paths_after_tier_3 < 1.0
+
+
+async def test_a_message_that_comes_back_twice_or_at_another_place_is_not_restored():
+    class Stuttering(BaseMemory):
+        async def archived(self, session_id=None, **options):
+            events = await super().archived(session_id, **options)
+            return events[:1] + events
+
+    class Swapping(BaseMemory):
+        async def archived(self, session_id=None, **options):
+            events = await super().archived(session_id, **options)
+            first, second = events[:2]
+            first.message.index, second.message.index = second.message.index, first.message.index
+            return events
+
+    transcript = Transcript("t", read_messages(list(rows()))[:100])
+    for make, wrong in ((Stuttering, 1), (Swapping, 2)):
+        figures = await evaluate_memory(transcript, pre_rot=1_500, make=make)
+        assert figures.restored == 1 - wrong / 100
+
+
+async def test_a_memory_that_parts_calls_from_results_is_found_out(transcript):
+    class Parting(BaseMemory):
+        async def get_context(self, session_id=None, **options):
+            context = await super().get_context(session_id, **options)
+            return [message for message in context if not message.tool_calls]
+
+    assert (await evaluate_memory(transcript, pre_rot=2_500, make=Parting)).orphans > 0
+
+
+async def test_a_memory_that_shortens_nothing_saves_nothing(transcript):
+    class Idle(BaseMemory):
+        async def compact_event(self, event):
+            return event
+
+        async def summarize(self, _events):
+            raise ValueError
+
+        async def manage_context(self, session_id=None):
+            report = await super().manage_context("another session")
+            report.over_budget = True
+            return report
+
+    figures = await evaluate_memory(transcript, pre_rot=2_500, make=Idle)
+    assert (figures.saved, figures.summaries, figures.saved_of_summarized, figures.saved_by_run) == (0.0, 0, None, None)
+    assert figures.over_budget
+
+
+async def test_a_transcript_without_paths_names_them_all():
+    figures = await evaluate_memory(Transcript("t", [Message.user("Hello")]))
+    assert figures.paths_after_tier_3 == 1.0
+    assert figures.restored == 1.0
+    assert json.dumps(figures.saved) == "0.0"
+
+
+async def test_no_message_is_nothing_to_measure():
+    with pytest.raises(InvalidInput, match="messages"):
+        await evaluate_memory(Transcript("t", []))
+    with pytest.raises(InvalidInput, match="messages"):
+        await evaluate_thread(Transcript("t", []))

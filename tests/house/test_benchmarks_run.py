@@ -33,18 +33,16 @@ def test_the_benchmark_of_storing_and_recalling_finds_the_exact_nearest(root):
     assert out.splitlines()[-1] == "recall@10 by vector, against exact: 1.000"
 
 
-def test_the_benchmark_of_the_token_tiers_restores_every_original(root, tmp_path):
-    text = "The pool in src/billing/pool.py is too small, as ticket 4471 says. " * 20
-    row = {
-        "id": "t",
-        "meta": {"top_paths": ["src/billing/pool.py"]},
-        "messages": [{"role": "user", "content": text}] * 60,
-    }
-    (tmp_path / "made-up.jsonl").write_text(json.dumps(row), encoding="utf-8")
-    out = output_of(root, "benchmarks/compaction.py", str(tmp_path), "4000", "60")
-    assert "mean of 1 in made-up" in out
-    assert "restored 100.0%" in out
-    assert len(out.splitlines()) == 14
+def test_the_benchmark_of_adding_tells_the_time_at_each_number_of_messages(root, tmp_path):
+    messages = [{"role": ("user", "assistant")[n % 2], "content": f"Message {n} of the log."} for n in range(12)]
+    (tmp_path / "a.jsonl").write_text(json.dumps({"id": "a", "messages": messages}), encoding="utf-8")
+    out = output_of(root, "benchmarks/compaction.py", str(tmp_path), "2000", "10", "30")
+    assert [line.split()[:2] for line in out.splitlines()[1:]] == [
+        ["memory", "10"],
+        ["memory", "30"],
+        ["thread", "10"],
+        ["thread", "30"],
+    ]
 
 
 def test_the_benchmark_of_chunking_finds_every_offset_exact_and_no_fence_or_row_split(root):

@@ -77,22 +77,28 @@ async def test_nothing_fades_or_runs_by_itself(kernel, clock):
     assert engine.calls == []
 
 
+def schedules():
+    """The tasks that run scheduled maintenance."""
+    return [task for task in asyncio.all_tasks() if "repeated" in repr(task)]
+
+
 async def test_scheduled_maintenance_runs_inside_its_block_only(kernel):
     passes = asyncio.Queue()
     kernel.on("memory.decayed", passes.put_nowait)
-    before = asyncio.all_tasks()
     async with kernel.maintenance(0.01, decay=True):
+        assert len(schedules()) == 1
         await passes.get()
         await passes.get()
-    assert {task for task in asyncio.all_tasks() - before if "maintenance" in repr(task)} == set()
+    assert schedules() == []
 
 
 async def test_stopping_the_kernel_ends_scheduled_maintenance(open_kernel):
     kernel = await open_kernel()
     async with kernel.maintenance(timedelta(seconds=0.01)):
+        assert len(schedules()) == 1
         await kernel.stop()
         await asyncio.sleep(0)
-        assert not kernel.is_started
+        assert schedules() == []
 
 
 @pytest.mark.parametrize("interval", [0, -1, "soon", None, True, float("nan")])

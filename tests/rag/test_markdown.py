@@ -90,6 +90,11 @@ def test_blocks_tile_the_text_and_are_of_the_right_kind(text, expected):
     assert kinds(text) == expected
 
 
+def test_a_fence_that_a_component_holds_is_code_up_to_its_end():
+    text = '<Step title="One">\n    ```python\n    a = 1\n\n    b = 2\n    ```\n</Step>\n'
+    assert kinds(text) == ["PARAGRAPH", "CODE", "PARAGRAPH"]
+
+
 @pytest.mark.parametrize(
     "text",
     [">" * 5_000 + " x\n", "- " * 5_000 + "x\n", "#" * 50_000, "|" * 50_000 + "\n" + "|-" * 25_000, "`" * 50_000],

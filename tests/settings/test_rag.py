@@ -1,15 +1,24 @@
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
 from lamina.errors import ConfigError
-from lamina.settings.rag import RagConfig
+from lamina.rag.chunking import MAX_CHUNK_SIZE, ChunkOptions, ChunkStrategy
+from lamina.settings.rag import MAX_TOKENS, RagConfig
 
 
 def test_the_defaults_are_the_documented_ones():
     config = RagConfig()
     assert (config.chunk_strategy, config.chunk_size, config.chunk_overlap) == ("recursive", 512, 50)
-    assert (config.top_k, config.min_score, config.search_mode) == (5, 0.2, "hybrid")
+    assert (config.top_k, config.min_score, config.search_mode) == (5, None, "hybrid")
+
+
+def test_strategies_and_limits_are_those_of_the_chunker():
+    assert get_args(RagConfig.model_fields["chunk_strategy"].annotation) == tuple(ChunkStrategy)
+    assert (RagConfig().chunk_size, RagConfig().chunk_overlap) == (ChunkOptions().size, ChunkOptions().overlap)
+    assert MAX_TOKENS == MAX_CHUNK_SIZE
 
 
 def test_camel_case_is_taken():

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from lamina.agents.tools import Tool
 from lamina.domain.text import check_name, clean, is_blank
 from lamina.domain.validation import check_unit_interval
 from lamina.errors import InvalidInput, InvalidType
@@ -43,8 +44,7 @@ class AgentDefinition:
     description: str = ""
     capabilities: tuple[Capability, ...] = ()
     instructions: str = ""
-    tools: tuple[Any, ...] = field(default=(), repr=False)
-    """Of `lamina.agents.Tool`."""
+    tools: tuple[Tool, ...] = field(default=(), repr=False)
 
     @property
     def offers(self) -> list[tuple[str, float]]:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import inspect
 import typing
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from anyio import to_thread
-
 from lamina.agents.answer import AgentAnswer, Executor
 from lamina.agents.capability import AgentDefinition
 from lamina.agents.plain_chat import to_chat
 from lamina.agents.tool_context import ToolContext
-from lamina.agents.tool_loop import MAX_ROUNDS, answer_with_tools
+from lamina.agents.tool_loop import answer_with_tools
 from lamina.agents.tools import Tool
 from lamina.domain.context import ComputedContext
 from lamina.domain.context_rendering import messages_of
@@ -27,6 +24,7 @@ from lamina.domain.text import clean, is_blank
 from lamina.domain.usage import Usage
 from lamina.errors import InvalidInput, InvalidType, ProviderError
 from lamina.ports.language_model import Completion, LanguageModel
+from lamina.providers.host_calls import call_host
 
 __all__ = ["BuiltinExecutor", "OnPiece", "Turn", "run_agent"]
 
@@ -42,10 +40,11 @@ class Turn:
     context: ComputedContext
     model: LanguageModel
     tool_context: ToolContext
+    max_rounds: int
+    """How often a model with tools is asked."""
     more_tools: Sequence[Tool] = ()
     """Of the turn, for an agent that has tools of its own."""
     on_piece: OnPiece | None = None
-    max_rounds: int = MAX_ROUNDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +96,7 @@ async def run_agent(executor: Executor, turn: Turn) -> AgentAnswer:
 
 async def _called(executor: Executor, turn: Turn) -> Any:
     wanted = dict.fromkeys(_context_parameters(executor), turn.tool_context)
-    arguments = (turn.intent, turn.context, turn.model)
-    if _runs_on_the_loop(executor):
-        value = executor(*arguments, **wanted)
-    else:
-        call = functools.partial(executor, *arguments, **wanted)
-        value = await to_thread.run_sync(call, abandon_on_cancel=True)
-    return await value if inspect.isawaitable(value) else value
+    return await call_host(executor, turn.intent, turn.context, turn.model, **wanted)
 
 
 async def _read(turn: Turn, value: object) -> AgentAnswer:
@@ -161,14 +154,6 @@ async def _piece(turn: Turn, piece: object) -> str:
 async def _say(turn: Turn, text: str) -> None:
     if turn.on_piece is not None and text:
         await turn.on_piece(text)
-
-
-def _runs_on_the_loop(executor: Executor) -> bool:
-    """Whether calling it does not hold up the event loop; any other callable goes to a worker thread."""
-    return any(
-        inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each)
-        for each in (executor, getattr(executor, "__call__", None))  # noqa: B004 - the method, not whether there is one
-    )
 
 
 def _context_parameters(executor: Executor) -> list[str]:

@@ -64,13 +64,18 @@ def define_agent(
     for field_name, value in (("description", description), ("instructions", instructions)):
         if not isinstance(value, str):
             raise InvalidType(field_name, f"must be text, not {type(value).__name__}", "Give a str.")
-    if executor is not None and not callable(executor):
-        raise InvalidType("executor", f"cannot be called: {type(executor).__name__}", "Give an async function.")
     if executor is not None and tools:
         raise InvalidInput(
             "tools", "are given beside an executor", "Give one of them: an executor calls what it likes."
         )
     definition = AgentDefinition(name, description, read_capabilities(capabilities), instructions, read_tools(tools))
+    return _executed(definition, executor)
+
+
+def _executed(definition: AgentDefinition, executor: Executor | None) -> Agent:
+    """The agent of a definition; the model answers unless there is an executor."""
+    if executor is not None and not callable(executor):
+        raise InvalidType("executor", f"cannot be called: {type(executor).__name__}", "Give an async function.")
     return Agent(definition, executor or BuiltinExecutor(definition))
 
 
@@ -99,9 +104,7 @@ class AgentRegistry:
                 raise InvalidInput("executor", "is given beside an agent that has one", "Give the agent alone.")
             added = agent
         elif isinstance(agent, AgentDefinition):
-            if executor is not None and not callable(executor):
-                raise InvalidType("executor", f"cannot be called: {type(executor).__name__}", "Give an async function.")
-            added = Agent(agent, executor or BuiltinExecutor(agent))
+            added = _executed(agent, executor)
         else:
             raise InvalidType("agent", f"must come from define_agent, not {type(agent).__name__}", "Call define_agent.")
         if added.name in self._agents and not replace:

@@ -15,10 +15,8 @@ from lamina.domain.usage import Usage
 from lamina.errors import ProviderError
 from lamina.ports.language_model import LanguageModel
 
-__all__ = ["MAX_CALLS", "MAX_ROUNDS", "answer_with_tools", "sent_for_tools"]
+__all__ = ["MAX_CALLS", "answer_with_tools", "sent_for_tools"]
 
-MAX_ROUNDS: Final = 20
-"""How often a model is asked in one turn."""
 MAX_CALLS: Final = 256
 """How many tools may be run in one turn: one answer of a server may hold thousands of calls."""
 
@@ -38,14 +36,14 @@ async def answer_with_tools(
     *,
     model: LanguageModel,
     context: ToolContext,
-    max_rounds: int = MAX_ROUNDS,
+    max_rounds: int,
 ) -> AgentAnswer:
     """The answer, and the calls and results that led to it.
 
     Raises:
         NoModelConfiguredError: there is no model.
         ProviderUnavailable: the model cannot be reached.
-        ProviderError: it gave no answer, or still called tools after so many rounds or `MAX_CALLS` calls.
+        ProviderError: it gave no answer, or still called tools after `max_rounds` rounds or `MAX_CALLS` calls.
     """
     from pydantic_ai import Agent
     from pydantic_ai.exceptions import UsageLimitExceeded

@@ -7,6 +7,7 @@ an object that says which tools it wants called, or the answer.
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,10 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
 from lamina.agents.plain_chat import to_chat
+from lamina.domain.message import Message
 from lamina.domain.message_formats import to_openai
 from lamina.domain.text import clean
+from lamina.domain.usage import Usage
 from lamina.errors import ProviderError
 from lamina.ports.language_model import ChatMessage, ChatRole, LanguageModel
 from lamina.prompts import render
@@ -63,6 +66,26 @@ class _Adapted(Model[Any]):
     def system(self) -> str:
         return self._inner.provider
 
+    async def request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        del model_settings
+        parts, usage = await self._answer(from_model_messages(messages), model_request_parameters.function_tools)
+        return ModelResponse(
+            parts=parts,
+            usage=RequestUsage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens),
+            model_name=self.model_name,
+        )
+
+    @abstractmethod
+    async def _answer(
+        self, messages: Sequence[Message], tools: Sequence[ToolDefinition]
+    ) -> tuple[list[ModelResponsePart], Usage]:
+        """Text and calls of tools, and what they cost."""
+
 
 class _OpenAICompatibleModel(_Adapted):
     """Hands the tools to the server; retries, keys and errors are those of the model that it wraps."""
@@ -71,44 +94,26 @@ class _OpenAICompatibleModel(_Adapted):
         super().__init__(inner)
         self._server = inner
 
-    async def request(
-        self,
-        messages: list[ModelMessage],
-        model_settings: ModelSettings | None,
-        model_request_parameters: ModelRequestParameters,
-    ) -> ModelResponse:
-        del model_settings
-        tools = [_function(tool) for tool in model_request_parameters.function_tools]
-        message, usage = await self._server.exchange(to_openai(from_model_messages(messages)), tools=tools)
-        return ModelResponse(
-            parts=_parts(self.system, message),
-            usage=RequestUsage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens),
-            model_name=self.model_name,
-        )
+    async def _answer(
+        self, messages: Sequence[Message], tools: Sequence[ToolDefinition]
+    ) -> tuple[list[ModelResponsePart], Usage]:
+        message, usage = await self._server.exchange(to_openai(messages), tools=[_function(tool) for tool in tools])
+        return _parts(self.system, message), usage
 
 
 class _ToldModel(_Adapted):
     """Tells the tools in the prompt, and asks for an object with the calls or the answer."""
 
-    async def request(
-        self,
-        messages: list[ModelMessage],
-        model_settings: ModelSettings | None,
-        model_request_parameters: ModelRequestParameters,
-    ) -> ModelResponse:
-        del model_settings
-        told, wish = _told(model_request_parameters.function_tools)
-        chat = to_chat(from_model_messages(messages))
-        completion = await self._inner.complete([ChatMessage(ChatRole.SYSTEM, told), *chat], schema=wish)
+    async def _answer(
+        self, messages: Sequence[Message], tools: Sequence[ToolDefinition]
+    ) -> tuple[list[ModelResponsePart], Usage]:
+        told, wish = _told(tools)
+        chat = [ChatMessage(ChatRole.SYSTEM, told), *to_chat(messages)]
+        completion = await self._inner.complete(chat, schema=wish)
         data = completion.data or {}
         calls = data.get("calls") or []
         parts: list[ModelResponsePart] = [ToolCallPart(call["tool"], call["arguments"]) for call in calls]
-        usage = completion.usage
-        return ModelResponse(
-            parts=parts or [TextPart(str(data.get("answer") or ""))],
-            usage=RequestUsage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens),
-            model_name=self.model_name,
-        )
+        return parts or [TextPart(str(data.get("answer") or ""))], completion.usage
 
 
 def _function(tool: ToolDefinition) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import importlib.util
 import inspect
 import json
@@ -13,11 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from anyio import to_thread
-
 from lamina.agents.tool_context import ToolContext
 from lamina.domain.text import clean
 from lamina.errors import InvalidInput, InvalidType, MissingExtra
+from lamina.providers.host_calls import call_host
 
 if TYPE_CHECKING:
     from pydantic_ai import Tool as LoopTool
@@ -133,13 +131,7 @@ def _hints(function: Callable[..., Any], name: str) -> tuple[dict[str, Any], ins
 async def _result(function: Callable[..., Any], name: str, arguments: Mapping[str, Any]) -> str:
     """What the tool gave, as text; a failure is told to the model, which may do without or try otherwise."""
     try:
-        if inspect.iscoroutinefunction(function):
-            value = await function(**arguments)
-        else:
-            call = functools.partial(function, **arguments)
-            value = await to_thread.run_sync(call, abandon_on_cancel=True)
-            value = await value if inspect.isawaitable(value) else value
-        return _as_text(value)
+        return _as_text(await call_host(function, **arguments))
     except Exception as error:  # noqa: BLE001 - a host's code, which may raise anything; the model has to know
         log.warning("the tool %s failed with %s", name, type(error).__name__)
         return clean(f"The tool failed. {type(error).__name__}: {error}")[:MAX_RESULT_CHARS]

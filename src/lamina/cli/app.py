@@ -7,7 +7,18 @@ from typing import Annotated
 import typer
 
 from lamina._version import __version__
-from lamina.cli import configuration, fading, health, memories, showing, transfer
+from lamina.cli import (
+    asking,
+    configuration,
+    documents,
+    evaluations,
+    fading,
+    health,
+    memories,
+    showing,
+    threads,
+    transfer,
+)
 from lamina.cli.command import show_help_alone
 
 __all__ = ["app"]
@@ -33,5 +44,5 @@ def _start(
     show_help_alone(context)
 
 
-for group in (memories, fading, transfer, health, configuration, showing):
+for group in (memories, asking, threads, documents, fading, transfer, health, configuration, showing, evaluations):
     group.register(app)

@@ -39,24 +39,32 @@ _HIDDEN: Final[dict[str, tuple[Any, Any]]] = {
     "owner": (Annotated[str | None, typer.Option("--owner", "-u", help="Refused here.", hidden=True)], None),
     "namespace": (Annotated[str | None, typer.Option("--namespace", "-n", help="Refused here.", hidden=True)], None),
 }
-"""For commands on a whole tenant: taken, so that they can be refused with the reason, but not offered."""
+"""For commands on a whole tenant, or on what has no namespace: not offered, but taken, to be refused with reason."""
 
 
 def command(
-    app: typer.Typer, name: str, *, examples: Sequence[str], scoped: bool = True, tells: bool = False
+    app: typer.Typer,
+    name: str,
+    *,
+    examples: Sequence[str],
+    scoped: bool = True,
+    namespaced: bool = True,
+    tells: bool = False,
 ) -> Callable[[F], F]:
     """Register a function, sync or async, that takes a `Session` and its own parameters, as a command.
 
     The shared options are added to its own and reach it as the session. A command that is not `scoped` is
-    about a whole tenant, and refuses an owner and a namespace. One that `tells` what is wrong in its answer
-    shows no warnings beside it. Its docstring is the help text, the examples stand below it.
+    about a whole tenant, and refuses an owner and a namespace; one that is not `namespaced` refuses the latter.
+    One that `tells` what is wrong in its answer shows no warnings beside it. Its docstring is the help text, the
+    examples stand below it.
     """
 
     def register(function: F) -> F:
         own = list(inspect.signature(function).parameters.values())[1:]
         hints = get_type_hints(function, include_extras=True)
         parameters = [each.replace(annotation=hints[each.name]) for each in own]
-        shared = SHARED if scoped else {**SHARED, **_HIDDEN}
+        refused = (() if scoped else ("owner", "namespace")) or (() if namespaced else ("namespace",))
+        shared = SHARED | {key: _HIDDEN[key] for key in refused}
         parameters += [
             inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
             for key, (annotation, default) in shared.items()
@@ -64,8 +72,9 @@ def command(
 
         def run(**arguments: Any) -> Any:
             session = Session(**{key: arguments.pop(key) for key in SHARED})
-            if not scoped and (session.owner, session.namespace) != (None, None):
-                raise typer.BadParameter("it is not about one owner or namespace", param_hint=f"lamina {name}")
+            if any(getattr(session, key) is not None for key in refused):
+                problem = f"it is not about one {' or '.join(refused)}"
+                raise typer.BadParameter(problem, param_hint=f"lamina {name}")
             with warnings_shown(shown=not tells):
                 result = function(session, **arguments)
                 if not inspect.iscoroutine(result):

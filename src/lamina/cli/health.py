@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +13,12 @@ import typer
 from lamina._version import __version__
 from lamina.cli.command import command
 from lamina.cli.session import Session
-from lamina.cli.values import counted
 from lamina.errors import LaminaError
 
 if TYPE_CHECKING:
-    from lamina.memory.engine import MemoryEngine
+    from lamina.kernel.checks import Finding
     from lamina.memory.statistics import EngineStats
+    from lamina.settings import LaminaConfig
 
 __all__ = ["register"]
 
@@ -41,10 +42,27 @@ async def stats(session: Session) -> None:
 
 
 async def doctor(session: Session) -> None:
-    """Check settings, database and vectors, and tell what is wrong; exits with 1 if something is.
+    """Check settings, database, models, threads and documents, and tell what is wrong; exits with 1 if something is.
 
-    Contacts no embedder: it says which one would be used, and why.
+    Contacts no model: it says which ones would be used, and why. Warnings alone do not make it fail.
     """
+    from lamina.kernel.checks import Status, examine
+
+    facts, findings = await _facts(session), await examine(lambda: _config(session))
+    wrong = [each for each in findings if each.status is Status.ERROR]
+    if session.as_json:
+        told = {key: value for key, value in facts.items() if value is not None}
+        problems = [f"{each.found.rstrip('.')}. {each.remedy}" for each in wrong]
+        _print(session, told | {"problems": problems, "checks": [dataclasses.asdict(each) for each in findings]})
+    else:
+        _print(session, {name: value for name, value in facts.items() if name != "by_layer"})
+        _tell(findings)
+    if wrong:
+        raise typer.Exit(1)
+
+
+async def _facts(session: Session) -> dict[str, Any]:
+    """Versions, settings and counts, as far as they can be told; what is in the way is among the findings."""
     import platform
     import sqlite3
 
@@ -53,32 +71,40 @@ async def doctor(session: Session) -> None:
         "python": f"{platform.python_version()} on {platform.system()}",
         "sqlite": sqlite3.sqlite_version,
     }
-    problems: list[str] = []
-    try:
+    with contextlib.suppress(LaminaError):
         facts |= _settings_facts(session)
         database = session.memory.path
         if database is not None and str(database) != ":memory:" and not database.exists():
             facts["memories"] = "none yet: the database is made by the first `lamina remember`"
         else:
-            problems += _access_problems(database)
             async with session.engine() as engine:
-                problems += await _check_store(engine)
-                found = await engine.stats()
-                facts |= _stats_facts(found)
-                problems += _vector_problems(found)
-    except LaminaError as error:
-        problems.append(str(error))
-    facts["problems"] = problems
-    if session.as_json:
-        _print(session, facts)
+                facts |= _stats_facts(await engine.stats())
+    return facts
+
+
+def _config(session: Session) -> LaminaConfig:
+    """The settings as a command that keeps its data takes them."""
+    kept = {"memory": session.memory, "data_dir": session.settings.data_dir(), "ephemeral": False}
+    return session.settings.config.model_copy(update=kept)
+
+
+def _tell(findings: Sequence[Finding]) -> None:
+    """What is wrong and what is doubtful, one a line, and how many checks found nothing."""
+    from lamina.cli.output import console, printable
+    from lamina.kernel.checks import Status
+
+    words = {Status.ERROR: "Problem", Status.WARNING: "Warning"}
+    counts = {status: sum(each.status is status for each in findings) for status in Status}
+    for status, word in words.items():
+        for each in findings:
+            if each.status is status:
+                line = f"{word}: {' '.join(each.found.split()).rstrip('.')}. {each.remedy} ({each.id})"
+                console().print(printable(line), soft_wrap=True)
+    typer.echo(f"Checks: {counts[Status.OK]} of {len(findings)} found nothing.")
+    if counts[Status.ERROR]:
+        typer.echo("Something is wrong.")
     else:
-        told = {name: value for name, value in facts.items() if name not in {"problems", "by_layer"}}
-        _print(session, told)
-        for problem in problems:
-            typer.echo(f"Problem: {' '.join(problem.split())}")
-        typer.echo("Something is wrong." if problems else "All is well.")
-    if problems:
-        raise typer.Exit(1)
+        typer.echo("Nothing is broken; see the warnings." if counts[Status.WARNING] else "All is well.")
 
 
 def _settings_facts(session: Session) -> dict[str, Any]:
@@ -108,29 +134,6 @@ def _embedder_choice(session: Session) -> str:
 def _file_facts(path: Path) -> str:
     status = path.stat()
     return f"{status.st_size / 1024:,.0f} KiB, mode {status.st_mode & 0o777:o}"
-
-
-def _access_problems(path: Path | None) -> list[str]:
-    """Whether others than its owner may read or change the database."""
-    if os.name == "nt" or path is None or not path.exists() or not path.stat().st_mode & 0o077:
-        return []
-    mode = path.stat().st_mode & 0o777
-    return [f"Others on this machine may reach the database (mode {mode:o}): run `chmod 600 {path}`."]
-
-
-async def _check_store(engine: MemoryEngine) -> list[str]:
-    """What the adapter itself finds wrong, if it can look."""
-    check = getattr(engine.adapter, "check", None)
-    return [] if check is None else list(await check())
-
-
-def _vector_problems(found: EngineStats) -> list[str]:
-    if found.reembed_needed:
-        made, configured = found.fingerprint, found.embedder
-        return [f"The vectors are of {made}, not of {configured}: run `lamina reembed`, or configure the former."]
-    if found.embedder is not None and found.without_embedding:
-        return [f"{counted(found.without_embedding)} without a vector: run `lamina reembed --missing`."]
-    return []
 
 
 def _stats_facts(found: EngineStats) -> dict[str, Any]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lamina.cli.command import command
-from lamina.cli.interrupts import interruptible
+from lamina.cli.confirming import confirm_deletion
 from lamina.cli.options import (
     AnyTags,
     Confidence,
@@ -43,7 +42,7 @@ from lamina.cli.options import (
     Yes,
 )
 from lamina.cli.session import Session
-from lamina.cli.values import UsageError, counted, read_age, read_metadata, read_text, read_ttl, read_where
+from lamina.cli.values import check_lines, counted, read_age, read_metadata, read_text, read_ttl, read_where
 from lamina.domain.memory import Layer, Trust
 from lamina.errors import InvalidInput, MemoryNotFound
 
@@ -144,7 +143,7 @@ async def recall(
     nl: Lines = False,
 ) -> None:
     """Find the memories that answer a question, best first, each with its score broken down."""
-    _check_lines(session, nl=nl)
+    check_lines(session.as_json, nl=nl)
     asked = _asked(query)
     filters = _filters(session, layer=layer, tag=tag, any_tag=any_tag, where=where)
     filters |= {"min_relevance": min_relevance, "min_confidence": min_confidence}
@@ -178,7 +177,7 @@ async def list_(
     from lamina.cli import output
     from lamina.importers.lines import entry_fields
 
-    _check_lines(session, nl=nl)
+    check_lines(session.as_json, nl=nl)
     filters = _filters(session, layer=layer, tag=tag, any_tag=any_tag, where=where) | {"min_relevance": min_relevance}
     async with session.engine() as engine:
         total = await engine.count(**filters)
@@ -256,7 +255,7 @@ async def _forget_ids(session: Session, ids: list[str], *, dry_run: bool, yes: b
             if entry is None or (session.reader is not None and entry.owner != session.reader):
                 raise MemoryNotFound(id)
         if not dry_run:
-            _confirm(len(ids), yes=yes)
+            confirm_deletion(counted(len(ids)), yes=yes)
             for id in ids:
                 await engine.forget(id, owner=session.reader)
     _report(session, len(ids), dry_run=dry_run)
@@ -266,18 +265,9 @@ async def _forget_where(session: Session, conditions: Mapping[str, Any], *, dry_
     async with session.engine() as engine:
         count = await engine.forget_where(dry_run=True, **conditions)
         if count and not dry_run:
-            _confirm(count, yes=yes)
+            confirm_deletion(counted(count), yes=yes)
             count = await engine.forget_where(**conditions)
     _report(session, count, dry_run=dry_run)
-
-
-def _confirm(count: int, *, yes: bool) -> None:
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise UsageError(f"This would delete {counted(count)}: add --yes, or --dry-run to only look")
-    with interruptible():
-        typer.confirm(f"Delete {counted(count)} for good?", abort=True, err=True)
 
 
 def _report(session: Session, count: int, *, dry_run: bool) -> None:
@@ -307,11 +297,6 @@ def _print_results(session: Session, results: Results[RecallResult], *, nl: bool
         output.print_json(output.results_document(results))
     else:
         output.print_results(results)
-
-
-def _check_lines(session: Session, *, nl: bool) -> None:
-    if nl and not session.as_json:
-        raise typer.BadParameter("needs --json beside it", param_hint="--nl")
 
 
 def _filters(

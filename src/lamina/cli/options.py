@@ -1,4 +1,4 @@
-"""Arguments and options of the commands on memories, by what they mean."""
+"""Arguments and options of the commands, by what they mean."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from lamina.domain.recall import SearchMode
 
 __all__ = [
     "AnyTags",
+    "BaseUrl",
+    "Budget",
     "Confidence",
+    "DocumentRef",
+    "DocumentRefs",
     "DryRun",
     "Explain",
     "Id",
@@ -24,6 +28,7 @@ __all__ = [
     "MinRelevance",
     "MinScore",
     "Mode",
+    "Model",
     "NewTags",
     "NoTouch",
     "OccurredAt",
@@ -31,11 +36,15 @@ __all__ = [
     "OlderThan",
     "OwnId",
     "Query",
+    "Question",
     "Relevance",
     "Source",
     "StoredLayer",
     "Tags",
     "Text",
+    "ThreadId",
+    "ThreadIds",
+    "ThreadName",
     "Ttl",
     "Untrusted",
     "Where",
@@ -103,3 +112,24 @@ OlderThan = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only tell how many would go.")]
 Text = Annotated[str | None, typer.Argument(help="The text; `-`, or left out in a pipe: stdin.", show_default=False)]
 Id = Annotated[str, typer.Argument(help="The memory's id.", show_default=False)]
+Question = Annotated[
+    str | None, typer.Argument(help="What is wanted; `-`, or left out in a pipe: stdin.", show_default=False)
+]
+Model = Annotated[
+    str | None,
+    typer.Option("--model", help="The language model, as provider:model; else the settings'.", show_default=False),
+]
+BaseUrl = Annotated[str | None, typer.Option("--base-url", help="Where the model's server is.", show_default=False)]
+Budget = Annotated[
+    int | None,
+    typer.Option("--budget", min=1, max=100_000_000, help="The most tokens of the context.", show_default=False),
+]
+ThreadName = Annotated[
+    str | None, typer.Option("--thread", "-t", help="The thread that it belongs to.", show_default=False)
+]
+ThreadId = Annotated[str, typer.Argument(metavar="ID", help="The thread's id.", show_default=False)]
+ThreadIds = Annotated[list[str], typer.Argument(metavar="IDS", help="Ids of threads.", show_default=False)]
+DocumentRef = Annotated[str, typer.Argument(metavar="ID", help="The document's id, or its source.", show_default=False)]
+DocumentRefs = Annotated[
+    list[str], typer.Argument(metavar="IDS", help="Ids of documents, or their sources.", show_default=False)
+]

@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console, Group
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
 __all__ = [
     "console",
     "degraded_line",
+    "instant",
     "note",
+    "preview",
     "print_entries",
     "print_entry",
     "print_facts",
@@ -119,7 +122,7 @@ def print_entries(entries: Sequence[MemoryEntry]) -> None:
     table.add_column("relevance" if terminal.width >= WIDE else "rel.", justify="right")
     table.add_column("memory", ratio=1)
     for entry in entries:
-        table.add_row(f"{entry.relevance:.2f}", Group(_preview(entry.content), *_place(entry, terminal.width)))
+        table.add_row(f"{entry.relevance:.2f}", Group(preview(entry.content), *_place(entry, terminal.width)))
     terminal.print(table)
 
 
@@ -127,6 +130,11 @@ def print_entry(entry: MemoryEntry) -> None:
     """Everything about one memory."""
     fields = {key: value for key, value in entry_fields(entry).items() if value not in (None, [], {})}
     print_facts(fields | {"embedding": "none" if entry.embedding is None else f"{len(entry.embedding)} dimensions"})
+
+
+def instant(moment: datetime) -> str:
+    """The moment in UTC, to the microsecond."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def print_facts(facts: Mapping[str, Any]) -> None:
@@ -194,8 +202,8 @@ def _component(value: float, width: int) -> Text:
     return Text(f"{drawn}{value:.2f}", style="cyan")
 
 
-def _preview(content: str) -> Text:
-    """One line of it, cut to the room that there is."""
+def preview(content: str) -> Text:
+    """The text on one line, cut to the room that there is."""
     text = printable(" ".join(content.split()))
     text.no_wrap, text.overflow = True, "ellipsis"
     return text

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from lamina.errors import ConfigError
 
 if TYPE_CHECKING:
+    from lamina.kernel import Kernel
     from lamina.memory.engine import MemoryEngine
     from lamina.settings import LoadedConfig, MemoryConfig
 
@@ -28,13 +29,15 @@ class Session:
     db: str | None = None
     data_dir: Path | None = None
     as_json: bool = False
+    flags: Mapping[str, Any] = field(default_factory=dict)
+    """Settings that the command's own options say."""
 
     @cached_property
     def settings(self) -> LoadedConfig:
         """The settings in force, with the flags of this run on top."""
         from lamina.settings.loading import DATABASE, load_config
 
-        flags: dict[str, Any] = {"memory": {} if self.tenant is None else {"tenant": self.tenant}}
+        flags: dict[str, Any] = {**self.flags, "memory": {} if self.tenant is None else {"tenant": self.tenant}}
         if self.data_dir is not None:
             flags["data_dir"] = folder = _expanded(self.data_dir)
             flags["memory"] |= {"provider": "sqlite", "path": folder / DATABASE}
@@ -52,6 +55,52 @@ class Session:
             return self.owner
         named = self.settings.is_set("memory.default_owner")
         return self.settings.config.memory.default_owner if named else None
+
+    @property
+    def writer(self) -> str:
+        """Whose what is written is: the flag's owner, else the default one."""
+        return self.owner or self.settings.config.memory.default_owner
+
+    def saying(self, *, model: str | None = None, base_url: str | None = None, budget: int | None = None) -> Session:
+        """The same session, with the language model, its address or the budget of a context said by options."""
+        from lamina.settings.shorthand import provider_table
+
+        said = {} if model is None else provider_table(model)
+        said |= {} if base_url is None else {"base_url": base_url}
+        flags: dict[str, Any] = {"model": said} if said else {}
+        return replace(self, flags=flags if budget is None else {**flags, "context": {"token_budget": budget}})
+
+    def check_model(self, command: str) -> None:
+        """Refuse to go on without a language model.
+
+        Raises:
+            ConfigError: none is configured; it says how to.
+        """
+        if self.settings.config.model is None:
+            remedy = "Name one by --model, LAMINA_MODEL or `model` in lamina.toml: ollama:MODEL, openai:MODEL, or "
+            raise ConfigError(
+                "model", f"`lamina {command}` needs a language model", f"{remedy}http:MODEL and its --base-url."
+            )
+
+    @asynccontextmanager
+    async def kernel(self, *, creates: bool = False, with_model: bool = False) -> AsyncIterator[Kernel]:
+        """An open kernel on the same place; stopped in the end. `creates` as for `engine`.
+
+        Only `with_model` has it the language models of the settings, so that what needs none cannot fail by one.
+
+        Raises:
+            ConfigError: there is no database, or no folder for one that was named.
+        """
+        from lamina.kernel import Kernel
+
+        memory = self.memory
+        if memory.path is not None and str(memory.path) != ":memory:":
+            self._check_database(memory.path, creates=creates)
+        kept: dict[str, Any] = {"memory": memory, "data_dir": self.settings.data_dir(), "ephemeral": False}
+        if not with_model:
+            kept |= {"model": None, "memory": memory.model_copy(update={"llm": None})}
+        async with Kernel(self.settings.config.model_copy(update=kept)) as kernel:
+            yield kernel
 
     @asynccontextmanager
     async def engine(self, *, creates: bool = False) -> AsyncIterator[MemoryEngine]:
@@ -72,7 +121,9 @@ class Session:
         if path.exists():
             return
         if not creates:
-            remedy = "`lamina remember` makes one; --db, or `lamina config path`, helps if it should be there."
+            remedy = (
+                "`lamina remember` or `ingest` makes one; --db, or `lamina config path`, helps if it should be there."
+            )
             raise ConfigError("database", f"there is none at {path}", remedy)
         named = self.data_dir is None and self.settings.config.memory.path is not None
         if named and not path.parent.is_dir():

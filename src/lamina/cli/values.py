@@ -13,7 +13,7 @@ import typer
 
 from lamina.cli.interrupts import interruptible
 
-__all__ = ["UsageError", "counted", "read_age", "read_metadata", "read_text", "read_ttl", "read_where"]
+__all__ = ["UsageError", "check_lines", "counted", "read_age", "read_metadata", "read_text", "read_ttl", "read_where"]
 
 # Typer brings its own copy of the library that has this class, and exports only a special case of it.
 UsageError: Final[type[Exception]] = typer.BadParameter.__mro__[1]
@@ -33,9 +33,15 @@ def read_text(text: str | None, *, what: str) -> str:
         return sys.stdin.read().removesuffix("\n")
 
 
-def counted(count: int) -> str:
-    """So many memories, in words."""
-    return "1 memory" if count == 1 else f"{count} memories"
+def check_lines(as_json: bool, *, nl: bool) -> None:
+    """Refuse to print a document a line where none was asked for."""
+    if nl and not as_json:
+        raise typer.BadParameter("needs --json beside it", param_hint="--nl")
+
+
+def counted(count: int, one: str = "memory", many: str = "memories") -> str:
+    """So many memories, or whatever they are, in words."""
+    return f"1 {one}" if count == 1 else f"{count} {many}"
 
 
 def read_duration(text: str) -> timedelta | None:

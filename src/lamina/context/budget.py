@@ -39,11 +39,11 @@ def keep_count(total: int, budget: int, measure: Callable[[int], int]) -> int:
 
 def settle(kept: int, total: int, fits: Callable[[int], bool]) -> int:
     """The count corrected by an exact test, where it was found by an estimate: fewer until they fit, or more."""
-    if kept and not fits(kept):
-        kept -= 1
-        while kept and not fits(kept):
-            kept -= 1
-        return kept
+    fewer = kept
+    while fewer and not fits(fewer):
+        fewer -= 1
+    if fewer < kept:
+        return fewer
     while kept < total and fits(kept + 1):
         kept += 1
     return kept

@@ -167,8 +167,7 @@ class Composer:
         return settle(keep_count(len(candidates), room, growth), len(candidates), fits)
 
     def _size(self, context: ComputedContext) -> int:
-        forms = _MEASURED if context.form is None else (context.form,)
-        rendered = max(rendered_size(context, form, self.count) for form in forms)
+        rendered = max(rendered_size(context, form, self.count) for form in _forms(context))
         return rendered + self._beside()
 
     def _beside(self) -> int:
@@ -177,8 +176,7 @@ class Composer:
 
     def _accounted(self, context: ComputedContext) -> ComputedContext:
         count = self.count
-        forms = _MEASURED if context.form is None else (context.form,)
-        largest = max(forms, key=lambda form: rendered_size(context, form, count))
+        largest = max(_forms(context), key=lambda form: rendered_size(context, form, count))
         spent = rendered_tokens(context, largest, count)
         spent[TokenSource.TOOLS] = tools_tokens(self.request.tools, count)
         spent[TokenSource.RESERVED] = self.request.reserved_tokens
@@ -189,6 +187,11 @@ class Composer:
             detail = f"{estimated} tokens that may not be dropped, and the budget is {self.budget}"
             warnings.append(ContextWarning("budget", "over_budget", detail=detail))
         return context.replace(estimated_tokens=estimated, tokens_by_source=spent, over_budget=over, warnings=warnings)
+
+
+def _forms(context: ComputedContext) -> Sequence[Form]:
+    """Those in which it has to fit: the one that was asked for, else all."""
+    return _MEASURED if context.form is None else (context.form,)
 
 
 def _with(bare: ComputedContext, kept: Sequence[Candidate]) -> ComputedContext:

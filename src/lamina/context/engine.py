@@ -86,12 +86,13 @@ class ContextEngine:
             now=self._clock(),
             notice=render("context_notice"),
         )
-        context: ComputedContext | list[ContextWarning] = []
+        context: ComputedContext | None = None
+        warnings: list[ContextWarning] = []
         if self._engines is not None and not self._engines.uses_builtin:
-            context = await self._served_by_plugin(self._engines, request, composer)
-        if not isinstance(context, ComputedContext):
+            context, warnings = await self._served_by_plugin(self._engines, request, composer)
+        if context is None:
             found = await self._gatherer(request).gather()
-            found.warnings[:0] = context
+            found.warnings[:0] = warnings
             context = composer.compose(found, vectors=await self._vectors(composer, found))
         self._tell(context)
         return context
@@ -101,8 +102,8 @@ class ContextEngine:
 
     async def _served_by_plugin(
         self, engines: ContextEngineManager, request: ContextRequest, composer: Composer
-    ) -> ComputedContext | list[ContextWarning]:
-        """The context with the plug-in's messages, or the warnings of why the built-in engine has to serve."""
+    ) -> tuple[ComputedContext | None, list[ContextWarning]]:
+        """The context with the plug-in's messages; or None, and why the built-in engine has to serve."""
         found = await self._gatherer(request).gather(shared_only=True)
         messages = found.conversation.messages if found.conversation is not None else []
         without_thread = Found(
@@ -118,10 +119,10 @@ class ContextEngine:
             counter=composer.counter,
         )
         if assembly.engine_id == BUILTIN_ID:
-            return assembly.warnings
+            return None, assembly.warnings
         found.warnings.extend(assembly.warnings)
         context = composer.compose_with_engine(found, contribution_of(assembly, messages, request.goal))
-        return context.replace(dropped=[*context.dropped, *assembly.dropped])
+        return context.replace(dropped=[*context.dropped, *assembly.dropped]), []
 
     async def _vectors(self, composer: Composer, found: Found) -> dict[str, Vector]:
         """Embeddings of what was found, if texts are to be compared by them; a failure is a warning."""
@@ -141,8 +142,6 @@ class ContextEngine:
         for warning in context.warnings:
             if warning.code == "over_budget":
                 log.warning("The context of %s is over budget: %s", context.intent_id, warning.detail)
-        if self._emit is None:
-            return
         facts: dict[str, Any] = {
             "intent_id": context.intent_id,
             "tokens": context.estimated_tokens,

@@ -70,9 +70,7 @@ class Joiner:
         stale = _stale(candidate.value, self._now) if isinstance(candidate.value, MemoryEntry) else None
         if stale is not None:
             return stale
-        if (
-            candidate.kind is ItemKind.PREFERENCE
-        ):  # shown in its own place, and beside its memory only if that says more
+        if candidate.kind is ItemKind.PREFERENCE:  # shown in its own place, beside its memory only if that says more
             return None
         digest = content_digest(candidate.content)
         if digest in self._by_digest:

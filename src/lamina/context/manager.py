@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +22,7 @@ from lamina.context.plugin import (
 from lamina.context.plugin_calls import EngineFailure
 from lamina.context.plugin_results import read_compaction, read_maintenance
 from lamina.context.registered_engine import RegisteredEngine
+from lamina.context.request import MAX_BUDGET
 from lamina.context.trimming import trim_messages, without_orphans
 from lamina.domain.context import ContextWarning, DroppedItem, DropReason, ItemKind
 from lamina.domain.memory import DEFAULT_NAME
@@ -37,8 +38,6 @@ from lamina.providers.tokens import checked_counter, token_counter
 from lamina.settings.context import ContextConfig
 
 __all__ = ["Assembly", "ContextEngineManager", "EngineListing"]
-
-MAX_BUDGET = 100_000_000
 
 log = logging.getLogger(__name__)
 
@@ -67,8 +66,8 @@ class Assembly(AssembleResult):
 class ContextEngineManager:
     """Holds the engines. The default one serves all intents; `default` is the built-in one.
 
-    An engine that fails in `bootstrap` or `assemble`, or whose result cannot be used, is quarantined: until it
-    is registered anew the built-in one serves, and says so in its warnings.
+    An engine that fails in `bootstrap`, `assemble` or `compact`, or whose result cannot be used, is quarantined:
+    until it is registered anew the built-in one serves, and says so in its warnings.
     """
 
     def __init__(
@@ -182,24 +181,21 @@ class ContextEngineManager:
         if goal is not None and not isinstance(goal, str):
             raise InvalidType("goal", f"must be text, not {type(goal).__name__}", "Give a str.")
         asked = [*messages, *_goal_message(goal, messages)]
-        params = AssembleParams(session_id, copy.deepcopy(asked), token_budget, prompt, model)
+        given = AssembleParams(session_id, asked, token_budget, prompt, model)
         counting = counter or self._counter or token_counter(model)
-        warnings: list[ContextWarning] = []
         engine = self._engines.get(self._default)
         if engine is not None and engine.failure is None:
             try:
-                result = await engine.assemble(params, told=messages)
+                result = await engine.assemble(copy.deepcopy(given), told=messages)
                 return self._within_budget(result, engine.info.id, token_budget, counting)
             except EngineFailure as failure:
                 self._quarantine(engine, failure)
-        if engine is not None and engine.failure is not None:
-            warnings.append(
-                ContextWarning(f"engine {engine.info.id}", "quarantined", engine.failure.kind, engine.failure.operation)
-            )
-            params = AssembleParams(session_id, copy.deepcopy(asked), token_budget, prompt, model)
+        params = copy.deepcopy(given)
         result = await self._builtin(counting).assemble(params)
         assembly = self._within_budget(result, BUILTIN_ID, token_budget, counting)
-        assembly.warnings[:0] = warnings
+        if engine is not None and engine.failure is not None:
+            step, cause = f"engine {engine.info.id}", engine.failure
+            assembly.warnings.insert(0, ContextWarning(step, "quarantined", cause.kind, cause.operation))
         kept = {id(each) for each in result.messages}
         cut = [each for each in params.messages if id(each) not in kept]
         assembly.dropped += [_dropped_message(each, counting) for each in cut]
@@ -255,9 +251,8 @@ class ContextEngineManager:
     async def maintain(self, session_id: str | None = None) -> dict[str, bool]:
         """Let every engine do what it does now and then; for each id, whether it succeeded."""
         await self._dispose_of_replaced()
-        params = {id: MaintainParams(self._clock(), session_id) for id in self._engines}
         return {
-            id: await engine.try_call("maintain", params[id], read=read_maintenance)
+            id: await engine.try_call("maintain", MaintainParams(self._clock(), session_id), read=read_maintenance)
             for id, engine in list(self._engines.items())
             if engine.failure is None
         }
@@ -315,18 +310,18 @@ class ContextEngineManager:
 
 
 def _read_info(engine: Any) -> EngineInfo:
+    """What the engine's `info` says, an object or a mapping; only its id must be there."""
     info = getattr(engine, "info", None)
-    if isinstance(info, dict):
-        info = EngineInfo(**{key: value for key, value in info.items() if key in EngineInfo.__slots__})
-    id = getattr(info, "id", None)
+    given = info if isinstance(info, Mapping) else {name: getattr(info, name, None) for name in EngineInfo.__slots__}
+    id = given.get("id")
     if not isinstance(id, str) or not id.strip():
         raise InvalidType("info", "has no id", "Give the engine info = EngineInfo(id=..., name=...).")
     for name in ("assemble", "compact"):
         if not callable(getattr(engine, name, None)):
             raise InvalidType(name, "is missing from the engine", f"Give it a method {name}.")
     check_name("info.id", id)
-    name, version = getattr(info, "name", id), getattr(info, "version", "0.0.0")
-    return EngineInfo(id, str(name), str(version), bool(getattr(info, "owns_compaction", False)))
+    name, version = given.get("name") or id, given.get("version") or "0.0.0"
+    return EngineInfo(id, str(name), str(version), bool(given.get("owns_compaction")))
 
 
 def _check_messages(messages: object) -> None:

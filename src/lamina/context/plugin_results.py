@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
@@ -12,14 +11,13 @@ from lamina.domain.message import Message
 from lamina.domain.message_formats import from_openai, to_anthropic, to_openai
 from lamina.domain.message_size import messages_tokens
 from lamina.domain.storable import storable_event
-from lamina.domain.text import clean
+from lamina.domain.text import clean, snake_case
 from lamina.domain.thread import ThreadEvent
 from lamina.errors import InvalidInput, InvalidType
 
 __all__ = ["read_assembly", "read_bootstrap", "read_compaction", "read_ingestion", "read_maintenance"]
 
 _NO_ID: Final = "new"
-_HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 R = TypeVar("R")
 
@@ -86,7 +84,7 @@ def _result(kind: type[R], given: object) -> R:
     if not isinstance(given, Mapping):
         problem = f"must be a {kind.__name__}, not {type(given).__name__}"
         raise InvalidType("result", problem, "Return one, or a mapping with its fields.")
-    named = {_HUMP.sub("_", key).lower(): value for key, value in given.items() if isinstance(key, str)}
+    named = {snake_case(key): value for key, value in given.items() if isinstance(key, str)}
     fields = {each.name: each for each in dataclasses.fields(kind)}  # type: ignore[arg-type]
     for name, each in fields.items():
         has_default = each.default is not dataclasses.MISSING or each.default_factory is not dataclasses.MISSING

@@ -40,7 +40,7 @@ class _Session:
         self.last_index = 0
         self.seen: set[str] = set()
 
-    def take_new(self, messages: Sequence[Message]) -> list[Message]:
+    def unseen(self, messages: Sequence[Message]) -> list[Message]:
         return [each for each in messages if not self._knows(each)]
 
     def note(self, message: Message) -> None:
@@ -56,7 +56,7 @@ class _Session:
 class RegisteredEngine:
     """Calls one engine; what it is given are copies, and what it gives is checked.
 
-    The sync or async methods of the engine that it does not have are left out.
+    Its methods may be sync or async; a call of one that it need not have, and has not, is passed over.
     """
 
     def __init__(self, engine: ContextEnginePlugin, info: EngineInfo, *, timeout: float) -> None:
@@ -88,7 +88,7 @@ class RegisteredEngine:
             if not session.is_ready:
                 await self._bootstrap(session_id)
                 session.is_ready = True
-            for message in session.take_new(messages):
+            for message in session.unseen(messages):
                 session.note(message)
                 given = IngestParams(session_id, copy.deepcopy(message))
                 if not await self.try_call("ingest", given, read=read_ingestion):

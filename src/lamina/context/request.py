@@ -5,22 +5,19 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from lamina.domain.context_form import Form
 from lamina.domain.message_size import MESSAGE_OVERHEAD, Count
-from lamina.domain.text import check_name, clean
+from lamina.domain.text import check_name, clean, snake_case
 from lamina.domain.validation import check_whole_number
 from lamina.errors import InvalidInput, InvalidType
 
-__all__ = ["ContextRequest", "read_request", "session_of", "tools_tokens"]
+__all__ = ["MAX_BUDGET", "ContextRequest", "read_request", "session_of", "tools_tokens"]
 
 MAX_BUDGET: Final = 100_000_000
-
-_HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _REQUIRED: Final = ("intent_id", "goal", "owner_id")
 
 
@@ -68,7 +65,7 @@ def read_request(intent: Any, given: Mapping[str, Any]) -> ContextRequest:
         raise InvalidType("intent", f"must be a mapping, not {type(intent).__name__}", "Give a dict, or keywords.")
     fields: dict[str, Any] = {}
     for key, each in (intent or {}).items():
-        name = _HUMP.sub("_", str(key)).lower()
+        name = snake_case(str(key))
         if fields.setdefault(name, each) != each:
             raise InvalidInput(str(key), f"differs from another spelling of {name}", "Give one of the two.")
     fields.update(given)

@@ -7,8 +7,7 @@ back exactly. (Elsewhere in Lamina, compaction of a thread means a summary; this
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -27,6 +26,7 @@ __all__ = [
     "complete_compaction",
     "decompress_event",
     "is_compacted",
+    "originals",
     "reference",
 ]
 
@@ -135,10 +135,15 @@ def decompress_event(event: ThreadEvent, *, count: Count | None = None) -> Threa
     record = compaction_of(event)
     if record is None:
         return event
-    message = dataclasses.replace(event.message, content=record.original_content)
+    message = event.message.replace(content=record.original_content)
     state = {key: value for key, value in event.state.items() if key != COMPACTION_KEY}
     tokens = record.original_tokens if count is None else message_tokens(message, count)
     return event.replace(message=message, state=state, tokens=tokens)
+
+
+def originals(events: Sequence[ThreadEvent]) -> list[Message]:
+    """The messages of the events as they were added, whatever the token tiers put in their place."""
+    return [decompress_event(event).message for event in events]
 
 
 def _read_keys(record: Any) -> dict[str, Any]:

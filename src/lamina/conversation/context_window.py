@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lamina.domain.message import Message, Role
-from lamina.domain.message_groups import atomic_groups, orphans
+from lamina.domain.message_groups import atomic_groups, callers_of, orphans
 from lamina.domain.message_size import Count, message_tokens
 from lamina.errors import ContextOverflowError
 
@@ -51,24 +51,13 @@ def fit_messages(messages: Sequence[Message], max_tokens: int, count: Count) -> 
 
 def partners(messages: Sequence[Message], message: Message) -> set[str]:
     """Ids of the messages that cannot be sent without this one: the results of its calls, or the call of it."""
-    caller = message
-    if message.role is Role.TOOL:
-        callers = [
-            each
-            for each in messages
-            if each.index < message.index and any(call.id == message.tool_call_id for call in each.tool_calls)
-        ]
-        if not callers:
-            return {message.id}
-        caller = callers[-1]
-    calls = {call.id for call in caller.tool_calls}
-    found = {caller.id, message.id}
-    for each in messages:
-        if each.index > caller.index:
-            if each.role is Role.TOOL and each.tool_call_id in calls:
-                found.add(each.id)
-            calls -= {call.id for call in each.tool_calls}  # used again by a later message: its results are that one's
-    return found
+    callers = callers_of(messages)
+    place = next((place for place, each in enumerate(messages) if each.id == message.id), None)
+    caller = callers[place] if place is not None and message.role is Role.TOOL else place
+    if caller is None:
+        return {message.id}
+    results = {each.id for each, its_caller in zip(messages, callers, strict=True) if its_caller == caller}
+    return {messages[caller].id, message.id, *results}
 
 
 def without_orphans(messages: Sequence[Message]) -> list[Message]:

@@ -7,7 +7,7 @@ import logging
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from lamina.conversation.originals import originals
+from lamina.conversation.compaction import originals
 from lamina.conversation.rolling import SummaryDraft, rendered
 from lamina.conversation.setbacks import Setbacks
 from lamina.conversation.summarizer import Summarizer, SummaryFailed
@@ -112,6 +112,7 @@ class Folder:
                 return report
             draft = await self._draft(plan, report)
             if draft is None:
+                report.kept += len(plan.messages)
                 return report
             report.facts_stored = await self._remember(plan, draft, report)
             if await self._commit(plan, draft, report):

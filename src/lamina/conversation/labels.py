@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Final
 
 from lamina.conversation.facts import Fact, FactKind, facts_of, sentences
 from lamina.domain.message import FilePart, ImagePart, Message, Role
+from lamina.domain.thread import ThreadEvent
 
-__all__ = ["label_of"]
+__all__ = ["label_of", "named", "tool_names"]
 
 MAX_LABEL_CHARS: Final = 320
 _MAX_WORDS: Final = 8
@@ -48,31 +49,42 @@ _LINE_KINDS: Final = (
     ("list of files", re.compile(r"[dlrwx-]{10}\s|\S*/\S*$|[\w.-]+\.\w{1,5}$")),
 )
 _ERROR: Final = re.compile(
-    r"^\s*((?:\w+\.)*\w*(?:Error|Exception|Panic|Failure)\b:?.{0,120}|panic: .{0,120}|error: .{0,120})", re.MULTILINE
+    r"^[^\S\n]*((?:\w+\.)*\w*(?:Error|Exception|Panic|Failure)\b:?.{0,120}|panic: .{0,120}|error: .{0,120})",
+    re.MULTILINE,
 )
 _SHELL: Final = re.compile(r"bash|shell|exec|terminal|command|run", re.IGNORECASE)
 _CLAUSE: Final = re.compile(r"[,;:.!?(，、；：。！？（]")  # noqa: RUF001 - the full-width forms are meant
 _UNSAFE: Final = re.compile(r"[\[\]\s]+")
 
 
-def label_of(message: Message, tokens: int, *, caller: str | None = None) -> str:
-    """The label of a message of so many tokens; one line, without square brackets.
+def tool_names(events: Iterable[ThreadEvent]) -> dict[str, str]:
+    """The names of the tools that the events call, by the ids of the calls."""
+    return {call.id: call.name for event in events for call in event.message.tool_calls}
 
-    `caller` is the name of the tool whose result the message is, where that is known.
-    """
+
+def named(event: ThreadEvent, tools: Mapping[str, str]) -> ThreadEvent:
+    """The event, a tool's result with the name of its tool: what says best what is in it."""
+    message = event.message
+    tool = tools.get(message.tool_call_id or "")
+    if message.role is not Role.TOOL or message.name is not None or tool is None:
+        return event
+    return event.replace(message=message.replace(name=tool))
+
+
+def label_of(message: Message, tokens: int) -> str:
+    """The label of a message of so many tokens; one line, without square brackets."""
     text = message.text
-    kind = _kind(message, text, caller)
+    kind = _kind(message, text)
     about = _about(text, kind, min(_MAX_NAMES, tokens // _TOKENS_PER_NAME))
     label = f"{kind}, {tokens:,} tokens" + (f": {about}" if about else "")
     label = _UNSAFE.sub(" ", label).strip()
     return label if len(label) <= MAX_LABEL_CHARS else f"{label[: MAX_LABEL_CHARS - 1].rstrip()}…"
 
 
-def _kind(message: Message, text: str, caller: str | None) -> str:
+def _kind(message: Message, text: str) -> str:
     if not text.strip():
         return _kind_of_parts(message)
     lines = [line for line in islice(_lines(text), _SAMPLE_LINES) if line.strip()]
-    name = caller or message.name
     for kind, pattern in _KINDS:
         if any(pattern.search(line) for line in lines):
             return kind
@@ -81,10 +93,10 @@ def _kind(message: Message, text: str, caller: str | None) -> str:
     for kind, pattern in _LINE_KINDS:
         if len(lines) > 2 and sum(pattern.match(line) is not None for line in lines) > len(lines) * _MOST:  # noqa: PLR2004
             return kind
-    if name and _SHELL.search(name):
+    if message.name and _SHELL.search(message.name):
         return "shell output"
     if message.role is Role.TOOL:
-        return f"result of {name}" if name else "tool result"
+        return f"result of {message.name}" if message.name else "tool result"
     return f"{message.role.value} message"
 
 

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from asyncio import AbstractEventLoop, get_running_loop
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
+from lamina.conversation.compaction import originals
 from lamina.conversation.expanding import ExpandTool, make_expand_tool
 from lamina.conversation.folding import CompactionReport, Folder, ThreadGate
 from lamina.conversation.messages import (
     MessageReader,
     check_same,
+    check_settings,
     check_thread_metadata,
     new_message_id,
     read_calls,
     read_role,
 )
-from lamina.conversation.originals import originals
-from lamina.conversation.reading import ThreadOriginals, ThreadReader, check_owner, without_reserved
 from lamina.conversation.summarizer import CustomSummarizer, Summarizer
+from lamina.conversation.thread_reading import ThreadOriginals, ThreadReader, check_owner, without_reserved
 from lamina.conversation.thread_tiers import ThreadTiers
 from lamina.conversation.user_facts import extract_facts
 from lamina.conversation.window import WindowPolicy
@@ -28,8 +30,8 @@ from lamina.domain.message import ContentPart, Message, Role, ToolCall
 from lamina.domain.text import check_name
 from lamina.domain.thread import Thread, ThreadContext, ThreadEvent, ThreadRef, ThreadStatus
 from lamina.domain.validation import check_whole_number
+from lamina.domain.wire_fields import as_mapping
 from lamina.errors import (
-    AdapterError,
     ConfigError,
     InvalidInput,
     NoModelConfiguredError,
@@ -91,8 +93,10 @@ class ConversationManager:
         The store, the model and the memory stay the caller's: nothing here closes them.
 
         Raises:
-            ConfigError: the memory engine serves another tenant.
+            ConfigError: the memory engine serves another tenant, or a setting is of another class.
         """
+        check_settings(policy=(policy, WindowPolicy), summary=(summary, SummaryConfig), memory=(memory, MemoryEngine))
+        check_settings(summarizer=(summarizer, Callable), context_engineering=(context_engineering, ContextThresholds))
         self.tenant = _same_tenant(tenant, memory)
         self._store = store
         self._llm = llm
@@ -102,9 +106,8 @@ class ConversationManager:
         self._counter = counter or EstimateCounter()
         self._messages = MessageReader(counter=self._counter, clock=clock, new_id=new_id)
         self._summarizer = Summarizer(summary or SummaryConfig(), self._counter.count, llm, summarizer)
-        self._tiers: ThreadTiers | None = None
-        if context_engineering is not None:
-            self._tiers = ThreadTiers(store, context_engineering, counter=self._counter, clock=clock, emit=emit)
+        limits, own = context_engineering, self._counter
+        self._tiers = None if limits is None else ThreadTiers(store, limits, counter=own, clock=clock, emit=emit)
         self._reader = ThreadReader(store, self._summarizer, self._counter, context_engineering)
         self._folder = Folder(
             store,
@@ -114,7 +117,7 @@ class ConversationManager:
             emit=emit,
             memory=memory if store_facts else None,
         )
-        self._gates: WeakValueDictionary[str, ThreadGate] = WeakValueDictionary()
+        self._gates: WeakValueDictionary[tuple[AbstractEventLoop, str], ThreadGate] = WeakValueDictionary()
 
     async def create(
         self,
@@ -172,8 +175,8 @@ class ConversationManager:
             name=name,
             tool_calls=read_calls(tool_calls),
             tool_call_id=tool_call_id,
-            metadata=dict(metadata or {}),
-            extra=dict(extra or {}),
+            metadata={} if metadata is None else dict(as_mapping("metadata", metadata)),
+            extra={} if extra is None else dict(as_mapping("extra", extra)),
         )
         return (await self.add_messages(thread_id, [message], owner=owner))[0]
 
@@ -190,9 +193,7 @@ class ConversationManager:
             return []
         gate = self._gate(ref)
         async with gate.appending:  # so that calls of one process are kept in the order in which they were made
-            thread = await self._opened(ref, owner)
-            await self._check_ids(ref, events)
-            kept = await self._store.append(ref, events, now=self._clock())
+            thread, kept = await self._append(ref, events, owner)
         for given, stored in zip(events, originals(kept), strict=True):
             check_same(stored, given.message)
         if self._tiers or self._folder.may_be_due(thread, max(event.message.index for event in kept)):
@@ -274,7 +275,7 @@ class ConversationManager:
         return await self._reader.history(await self._known(id, owner), offset, limit)
 
     async def expand(self, thread_id: str, reference: str | int, *, owner: str | None = None) -> Message:
-        """The message of this index (`#12`) or id as it was added, whatever the context shows in its place.
+        """The message of this id, else of this index (`#12`), as it was added, whatever the context shows in its place.
 
         Raises:
             ThreadNotFound: there is no such thread.
@@ -334,21 +335,29 @@ class ConversationManager:
         return ThreadRef(self.tenant, check_name("thread_id", thread_id))
 
     def _gate(self, ref: ThreadRef) -> ThreadGate:
-        gate = self._gates.get(ref.id)
+        key = (get_running_loop(), ref.id)  # a lock serves one event loop; between loops the store decides
+        gate = self._gates.get(key)
         if gate is None:
-            gate = self._gates[ref.id] = ThreadGate()
+            gate = self._gates[key] = ThreadGate()
         return gate
 
     async def _known(self, id: str, owner: str | None) -> Thread:
         return await self._reader.known(self._ref(id), owner)
 
-    async def _opened(self, ref: ThreadRef, owner: str | None) -> Thread:
+    async def _append(
+        self, ref: ThreadRef, events: Sequence[ThreadEvent], owner: str | None
+    ) -> tuple[Thread, list[ThreadEvent]]:
+        """The thread as it was before, or as it was made with these events, and the events as they are kept."""
         thread = await self._reader.find(ref, owner)
+        now = self._clock()
         if thread is None:
-            now = self._clock()
-            thread = await self._store.create_thread(Thread(ref.id, ref.tenant, now, now, owner=owner))
-            check_owner(thread, owner)  # another process may have made it meanwhile
-        return thread
+            new = Thread(ref.id, ref.tenant, now, now, owner=owner)
+            begun = await self._store.begin_thread(new, events, now=now)
+            if begun is not None:
+                return new, begun
+            thread = await self._known(ref.id, owner)  # another process has made it meanwhile
+        await self._check_ids(ref, events)
+        return thread, await self._store.append(ref, events, now=now)
 
     async def _check_ids(self, ref: ThreadRef, events: Sequence[ThreadEvent]) -> None:
         """Refuse an id that is taken by a message which says something else, before anything is written."""
@@ -369,7 +378,7 @@ class ConversationManager:
                     await self._folder.fold(ref)
                     if self._tiers is not None and await self._tiers.compact(ref):
                         await self._folder.fold(ref, keep=self._tiers.thresholds.recent_to_keep)
-                except (AdapterError, ThreadNotFound) as error:
+                except Exception as error:  # noqa: BLE001 - the store, or a host's counter or handler of events
                     # The message is stored: saying otherwise would make the caller add it twice.
                     log.warning("folding the thread %s failed: %s", ref.id, type(error).__name__)
 

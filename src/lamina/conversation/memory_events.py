@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final, TypeAlias
 
 from lamina.conversation.compaction import COMPACTION_KEY, compaction_of
-from lamina.conversation.summarizing import SUMMARY_KEY
+from lamina.conversation.messages import message_of
+from lamina.conversation.structured_summarizer import SUMMARY_KEY
 from lamina.domain.memory import Unset
 from lamina.domain.message import ContentPart, Message
-from lamina.domain.message_formats import from_openai
 from lamina.domain.message_size import message_tokens
 from lamina.domain.storable import storable_event
 from lamina.domain.text import check_name
 from lamina.domain.thread import ThreadEvent
 from lamina.domain.validation import check_instant
+from lamina.domain.wire_fields import as_mapping
 from lamina.errors import InvalidInput, InvalidType
 from lamina.ports.token_counter import TokenCounter
 
@@ -26,7 +26,6 @@ __all__ = [
     "MemoryEventInput",
     "changed_event",
     "named_session",
-    "new_message_id",
     "read_event",
     "session_of",
 ]
@@ -40,7 +39,6 @@ MemoryEventInput: TypeAlias = ThreadEvent | Message | Mapping[str, Any]
 DEFAULT_SESSION: Final = "default"
 _SESSION_KEYS: Final = ("session_id", "sessionId")
 _EVENT_KEYS: Final = {"message", "state"}
-_OWN_KEYS: Final = ("id", "timestamp", "metadata")
 
 
 def read_event(given: MemoryEventInput, counter: TokenCounter, new_id: Callable[[], str], now: datetime) -> ThreadEvent:
@@ -58,11 +56,6 @@ def read_event(given: MemoryEventInput, counter: TokenCounter, new_id: Callable[
     timestamp = now if message.timestamp is None else check_instant("message.timestamp", message.timestamp)
     id = check_name("message.id", message.id) if message.id else new_id()
     return _measured(ThreadEvent(message.replace(id=id, timestamp=timestamp, index=0), dict(event.state)), counter)
-
-
-def new_message_id() -> str:
-    """`msg_` and 16 hex digits of a random UUID."""
-    return f"msg_{uuid.uuid4().hex[:16]}"
 
 
 def named_session(session_id: str | None) -> str:
@@ -93,9 +86,9 @@ def changed_event(
     if not isinstance(content, Unset):
         message, record = message.replace(content=content), {}
     if not isinstance(metadata, Unset):
-        message = message.replace(metadata=dict(metadata))
+        message = message.replace(metadata=dict(as_mapping("metadata", metadata)))
     if not isinstance(state, Unset):
-        kept = dict(state)
+        kept = dict(as_mapping("state", state))
         if reserved := sorted({COMPACTION_KEY, SUMMARY_KEY} & kept.keys()):
             raise InvalidInput(f"state.{reserved[0]}", "cannot be changed", "Use another key.")
     return _measured(event.replace(message=message, state={**kept, **record}), counter)
@@ -120,42 +113,10 @@ def _event(given: object) -> ThreadEvent:
         problem = f"must be a MemoryEvent, a Message or a mapping, not {type(given).__name__}"
         raise InvalidType("event", problem, 'Give {"message": {"role": ..., "content": ...}}.')
     if "message" not in given:
-        return ThreadEvent(_message(given))
+        return ThreadEvent(message_of("event", given))
     if unknown := [str(key) for key in given if key not in _EVENT_KEYS]:
         raise InvalidInput(f"event.{unknown[0]}", "is unknown", "An event has a message and a state.")
     state = given.get("state")
     if state is not None and not isinstance(state, Mapping):
         raise InvalidType("event.state", f"must be a mapping, not {type(state).__name__}", "Give a dict.")
-    message = given["message"]
-    return ThreadEvent(message if isinstance(message, Message) else _message(message), dict(state or {}))
-
-
-def _message(given: object) -> Message:
-    if not isinstance(given, Mapping):
-        problem = f"must be a Message or a mapping, not {type(given).__name__}"
-        raise InvalidType("event.message", problem, 'Give {"role": ..., "content": ...}.')
-    message = from_openai([{key: value for key, value in given.items() if key not in _OWN_KEYS}])[0]
-    metadata = given.get("metadata")
-    if metadata is not None and not isinstance(metadata, Mapping):
-        raise InvalidType("message.metadata", f"must be a mapping, not {type(metadata).__name__}", "Give a dict.")
-    id = given.get("id")
-    return message.replace(
-        id="" if id is None else check_name("message.id", id),
-        timestamp=_timestamp(given.get("timestamp")),
-        metadata=dict(metadata or {}),
-    )
-
-
-def _timestamp(value: Any) -> datetime | None:
-    """An aware datetime, a text in ISO 8601, or seconds since 1970."""
-    if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value)
-        except ValueError:
-            raise InvalidInput("message.timestamp", "is no time in ISO 8601", "Give an aware datetime.") from None
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        try:
-            value = datetime.fromtimestamp(value, UTC)
-        except (ValueError, OverflowError, OSError):
-            raise InvalidInput("message.timestamp", "is no time that there is", "Give an aware datetime.") from None
-    return None if value is None else check_instant("message.timestamp", value)
+    return ThreadEvent(message_of("event.message", given["message"]), dict(state or {}))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Final
 
 from lamina.conversation.setbacks import RESERVED
 from lamina.domain.message import ContentPart, FilePart, ImagePart, Message, ReasoningPart, Role, TextPart, ToolCall
@@ -12,14 +13,27 @@ from lamina.domain.message_formats import from_openai
 from lamina.domain.message_json import canonical_json, message_to_json
 from lamina.domain.message_size import message_tokens
 from lamina.domain.storable import storable_event
-from lamina.domain.text import is_blank
+from lamina.domain.text import check_name, is_blank
 from lamina.domain.thread import ThreadEvent
-from lamina.errors import Conflict, InvalidInput, InvalidType
+from lamina.domain.validation import check_instant
+from lamina.errors import ConfigError, Conflict, InvalidInput, InvalidType
 from lamina.memory.inputs import read_instant
 from lamina.ports.clock import Clock, IdFactory
 from lamina.ports.token_counter import TokenCounter
 
-__all__ = ["MessageReader", "check_same", "check_thread_metadata", "new_message_id", "read_calls", "read_role"]
+__all__ = [
+    "MessageReader",
+    "check_same",
+    "check_settings",
+    "check_thread_metadata",
+    "message_of",
+    "new_message_id",
+    "read_calls",
+    "read_role",
+]
+
+_OWN_KEYS: Final = ("id", "timestamp", "metadata")
+"""Of a mapping: fields of ours, which OpenAI's shape does not know."""
 
 
 def new_message_id() -> str:
@@ -44,7 +58,7 @@ class MessageReader:
         """
         if isinstance(given, str | Mapping | Message) or not isinstance(given, Iterable):
             raise InvalidType("messages", "must be a list of messages", "Give a list, even of one message.")
-        events = [self._event(_message(place, each)) for place, each in enumerate(given)]
+        events = [self._event(message_of(f"messages[{place}]", each)) for place, each in enumerate(given)]
         ids = [event.message.id for event in events]
         if len(set(ids)) < len(ids):
             raise InvalidInput("messages", "hold one id twice", "Give each message an id of its own, or none.")
@@ -82,6 +96,17 @@ def check_thread_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return dict(metadata)
 
 
+def check_settings(**given: tuple[object, Any]) -> None:
+    """Refuse a setting that is given and of another class: found at the first message, it would be found too late.
+
+    Raises:
+        ConfigError: one is no instance of its class.
+    """
+    for name, (value, kind) in given.items():
+        if value is not None and not isinstance(value, kind):
+            raise ConfigError(name, f"must be a {kind.__name__}, not {type(value).__name__}", "Give one, or None.")
+
+
 def check_same(kept: Message, given: Message) -> None:
     """Refuse a message under the id of another: under one id, only the same words may be added again.
 
@@ -97,23 +122,45 @@ def check_same(kept: Message, given: Message) -> None:
         raise Conflict(f"The message id {given.id!r}", "it is taken by another message", "Give another id, or none.")
 
 
-def _message(place: int, given: object) -> Message:
+def message_of(field: str, given: object) -> Message:
+    """The message; a mapping is one in OpenAI's shape, with `id`, `timestamp` and `metadata` of ours beside it.
+
+    Raises:
+        InvalidInput: a field has a value that cannot be; it is named by its place in `field`.
+        InvalidType: it is neither, or a field has a wrong type.
+    """
     if isinstance(given, Message):
         return given
-    if isinstance(given, Mapping):
-        return _from_mapping(f"messages[{place}]", given)
-    problem = f"must be a Message or a mapping, not {type(given).__name__}"
-    raise InvalidType(f"messages[{place}]", problem, 'Give Message.user("…"), or {"role": "user", "content": "…"}.')
-
-
-def _from_mapping(field: str, given: Mapping[str, Any]) -> Message:
-    """A message in OpenAI's shape; `id` and `metadata`, which that shape does not know, are ours."""
-    own = {name: given[name] for name in ("id", "metadata") if given.get(name) is not None}
+    if not isinstance(given, Mapping):
+        problem = f"must be a Message or a mapping, not {type(given).__name__}"
+        raise InvalidType(field, problem, 'Give Message.user("…"), or {"role": "user", "content": "…"}.')
     try:
-        (message,) = from_openai([{name: value for name, value in given.items() if name not in own}])
+        (message,) = from_openai([{name: value for name, value in given.items() if name not in _OWN_KEYS}])
     except (InvalidInput, InvalidType) as error:
         raise type(error)(error.field.replace("messages[0]", field, 1), error.problem, error.remedy) from error
-    return message.replace(**own)
+    id, timestamp, metadata = (given.get(name) for name in _OWN_KEYS)
+    if metadata is not None and not isinstance(metadata, Mapping):
+        raise InvalidType(f"{field}.metadata", f"must be a mapping, not {type(metadata).__name__}", "Give a dict.")
+    return message.replace(
+        id="" if id is None else check_name(f"{field}.id", id),
+        timestamp=_instant(f"{field}.timestamp", timestamp),
+        metadata=dict(metadata or {}),
+    )
+
+
+def _instant(field: str, value: Any) -> datetime | None:
+    """An aware datetime, a text in ISO 8601, or seconds since 1970."""
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            raise InvalidInput(field, "is no time in ISO 8601", "Give an aware datetime.") from None
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            value = datetime.fromtimestamp(value, UTC)
+        except (ValueError, OverflowError, OSError):
+            raise InvalidInput(field, "is no time that there is", "Give an aware datetime.") from None
+    return None if value is None else check_instant(field, value)
 
 
 def _check_says_something(message: Message) -> None:
@@ -160,5 +207,5 @@ def read_calls(calls: Sequence[ToolCall | Mapping[str, Any]]) -> list[ToolCall]:
             found.append(call)
         else:
             carrier = {"role": "assistant", "content": "", "tool_calls": [call]}
-            found += _from_mapping("message", carrier).tool_calls
+            found += message_of("message", carrier).tool_calls
     return found

@@ -18,7 +18,6 @@ from lamina.domain.thread import ThreadEvent
 from lamina.domain.validation import check_whole_number
 from lamina.errors import InvalidInput, InvalidType
 from lamina.ports.token_counter import TokenCounter
-from lamina.settings.tiers import ContextThresholds
 
 __all__ = ["SessionReader"]
 
@@ -29,7 +28,6 @@ class SessionReader:
     """What `BaseMemory` can be asked; everything returned is the caller's own."""
 
     counter: TokenCounter
-    thresholds: ContextThresholds
     _sessions: SessionStore
 
     async def list(
@@ -50,7 +48,7 @@ class SessionReader:
         Raises:
             ContextOverflowError: summary and system messages alone are above `max_tokens`.
         """
-        if order not in {"asc", "desc"}:
+        if order not in ("asc", "desc"):
             raise InvalidInput("order", f"{order!r:.50} is unknown", "Use asc or desc.")
         check_whole_number("offset", offset, 0, _MOST)
         if limit is not None:

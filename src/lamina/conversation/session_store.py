@@ -7,7 +7,9 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
+from lamina.conversation.compaction import originals
 from lamina.conversation.context_window import partners
+from lamina.conversation.messages import check_same
 from lamina.domain.message import Message
 from lamina.domain.text import check_name
 from lamina.domain.thread import Summary, Thread, ThreadEvent, ThreadKind, ThreadRef
@@ -58,18 +60,30 @@ class SessionStore:
         return self._checked(await self.state.get_thread(self.ref(session_id)))
 
     async def append(self, session_id: str, events: Sequence[ThreadEvent]) -> list[ThreadEvent]:
-        """Add events at the end, and begin the session if there is none."""
+        """Add events at the end, and begin the session if there is none.
+
+        Raises:
+            Conflict: an id is that of a message which says something else; nothing was added.
+        """
         ref = self.ref(session_id)
+        given: dict[str, Message] = {}
+        for event in events:
+            check_same(given.setdefault(event.message.id, event.message), event.message)
         for _ in range(_TRIES):
             now = self._clock()
             if await self.head(session_id) is None:
                 new = Thread(session_id, self.tenant, now, now, ThreadKind.SESSION, owner=self.owner)
-                self._checked(await self.state.create_thread(new))
+                begun = await self.state.begin_thread(new, events, now=now)
+                if begun is not None:
+                    return begun
+                continue  # begun by somebody else meanwhile, who may be another owner
+            for kept in originals(await self.state.find_events(ref, list(given))):
+                check_same(kept, given[kept.id])
             try:
                 return await self.state.append(ref, events, now=now)
             except ThreadNotFound:  # deleted by somebody in between: it is begun anew
                 continue
-        raise Conflict(f"The session {session_id!r}", "is deleted again and again while it is written to")
+        raise Conflict(f"The session {session_id!r}", "is begun and deleted again and again meanwhile")
 
     async def live(self, head: Thread) -> list[ThreadEvent]:
         """The events that are shown in full, in order."""

@@ -7,9 +7,10 @@ import builtins
 import copy
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Self, TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Self
 
+from lamina.conversation.callbacks import BeforeSummarize, Labeler, MemorySummarizer, check_callbacks
 from lamina.conversation.compaction import compact_event, complete_compaction, decompress_event, is_compacted
 from lamina.conversation.context_window import fit_messages, without_orphans
 from lamina.conversation.labels import label_of
@@ -18,22 +19,22 @@ from lamina.conversation.memory_events import (
     MemoryEventInput,
     changed_event,
     named_session,
-    new_message_id,
     read_event,
     session_of,
 )
+from lamina.conversation.messages import new_message_id
 from lamina.conversation.session_reading import SessionReader
 from lamina.conversation.session_store import SessionLocks, SessionStore
 from lamina.conversation.structured import StructuredSummary
-from lamina.conversation.summarizing import summarize_by_model, summarize_by_rules
-from lamina.conversation.tiering import PINNED_KEY, TierManager, TierSteps
+from lamina.conversation.structured_summarizer import summarize_by_model, summarize_by_rules
+from lamina.conversation.tiering import PINNED_KEY, TierManager, TierSteps, size_of
 from lamina.conversation.tiers import ContextReport, Tier, tier_of
 from lamina.domain.memory import DEFAULT_NAME, UNSET, Unset
 from lamina.domain.message import ContentPart, Message
 from lamina.domain.message_size import message_tokens
 from lamina.domain.thread import Summary, Thread, ThreadEvent, ThreadRef
 from lamina.domain.validation import check_whole_number
-from lamina.errors import ConfigError, Conflict, ContextOverflowError, InvalidInput, InvalidType
+from lamina.errors import Conflict, ContextOverflowError, InvalidInput, InvalidType
 from lamina.ports.clock import Clock, IdFactory, utc_now
 from lamina.ports.events import Emit, Event, EventName
 from lamina.ports.language_model import LanguageModel
@@ -43,18 +44,9 @@ from lamina.providers.tokens import EstimateCounter
 from lamina.settings.tiers import ContextThresholds
 from lamina.state.sqlite import SqliteStateStore
 
-__all__ = ["BaseMemory", "Labeler", "Summarizer"]
+__all__ = ["BaseMemory"]
 
 log = logging.getLogger(__name__)
-
-Summarizer: TypeAlias = Callable[[list[MemoryEvent]], Any]
-"""Gets events in full (before them, one that shows the former summary, if there is one), and returns a
-`StructuredSummary`, a mapping of its fields or a text; sync or async."""
-
-Labeler: TypeAlias = Callable[[MemoryEvent], str | Awaitable[str]]
-"""Says in a few words what an event holds; sync or async."""
-
-BeforeSummarize: TypeAlias = Callable[[str, list[MemoryEvent]], Awaitable[None] | None]
 
 _MOST_PINNED = 1_000
 
@@ -91,7 +83,7 @@ class BaseMemory(SessionReader):
         *,
         tenant: str = DEFAULT_NAME,
         owner: str | None = None,
-        summarizer: Summarizer | None = None,
+        summarizer: MemorySummarizer | None = None,
         llm: LanguageModel | None = None,
         labeler: Labeler | None = None,
         thresholds: ContextThresholds | Mapping[str, Any] | None = None,
@@ -103,16 +95,15 @@ class BaseMemory(SessionReader):
         new_id: IdFactory = new_message_id,
         emit: Emit | None = None,
     ) -> None:
-        for name, callback in (("summarizer", summarizer), ("labeler", labeler), ("filter", compaction_filter)):
-            if callback is not None and not callable(callback):
-                raise ConfigError(name, f"must be a callable, not {type(callback).__name__}", "Give a function.")
+        check_callbacks(summarizer=summarizer, labeler=labeler)
+        check_callbacks(compaction_filter=compaction_filter, on_before_summarize=on_before_summarize)
         self.thresholds = ContextThresholds.of(thresholds)
         self.counter = EstimateCounter() if counter is None else counter
-        store = SqliteStateStore(":memory:") if store is None else store
-        self._sessions = SessionStore(store, clock, tenant=tenant, owner=owner)
+        self._sessions = SessionStore(store or SqliteStateStore(":memory:"), clock, tenant=tenant, owner=owner)
         self._summarizer = summarizer
         self._llm = llm
         self._labeler = labeler
+        self._filter = compaction_filter
         self._is_managed = enable_context_management
         self._on_before_summarize = on_before_summarize
         self._clock = clock
@@ -120,7 +111,7 @@ class BaseMemory(SessionReader):
         self._emit = emit
         self._locks = SessionLocks()
         self._waiting: dict[str, tuple[Thread, Summary]] = {}
-        steps = TierSteps(self._compact, self._summarize, self._keep, before=self._before, filter=compaction_filter)
+        steps = TierSteps(self._compact, self._summarize, self._keep, before=self._before)
         self._tiers = TierManager(self._sessions.state, self.thresholds, self.counter, clock, steps=steps)
 
     async def __aenter__(self) -> Self:
@@ -139,14 +130,14 @@ class BaseMemory(SessionReader):
     async def add(self, event: MemoryEventInput, session_id: str | None = None) -> MemoryEvent:
         """Add an event at the end of its session, and return it as it is kept; then manage, if that is on.
 
-        An id and a time are given if there are none. An event whose message id the session has already is
-        not added again: the kept one is returned. Once this returns, the event is kept, whatever failed in
-        managing; that is logged, and tried again at the next `add`.
+        An id and a time are given if there are none. An event that is kept already, by its message's id, is not
+        added again: the kept one is returned. Once this returns, the event is kept, whatever failed in managing;
+        that is logged, and tried again at the next `add`.
 
         Raises:
-            InvalidInput: a field has a value that cannot be taken; nothing was written.
-            InvalidType: a field has a type that cannot be taken; nothing was written.
+            InvalidInput: a field has a value that cannot be taken; nothing was written. InvalidType: a type.
             ScopeError: the session belongs to another owner.
+            Conflict: another message has the id; nothing was written.
         """
         return (await self.add_list([event], session_id))[0]
 
@@ -228,7 +219,7 @@ class BaseMemory(SessionReader):
     async def tier(self, session_id: str | None = None) -> Tier:
         """In which tier the session is now."""
         head = await self._sessions.head(named_session(session_id))
-        size = None if head is None else await self._tiers.size(head.ref)
+        size = None if head is None else await size_of(self._sessions.state, head.ref)
         return Tier.NORMAL if size is None else tier_of(size.tokens, self.thresholds)
 
     async def manage_context(self, session_id: str | None = None) -> ContextReport:
@@ -319,8 +310,7 @@ class BaseMemory(SessionReader):
         Raises:
             InvalidInput: no summary of this session is being made.
         """
-        if session_id not in self._waiting:
-            raise InvalidInput("session_id", "names a session of which no summary is being made", "Use manage_context.")
+        self._being_summarized(session_id)
 
     async def clear_summarized_events(self, session_id: str, recent_to_keep: int) -> None:  # noqa: ARG002 - likewise
         """Put the new summary in the place of what it covers; the last `recent_to_keep` events are not among that.
@@ -330,8 +320,7 @@ class BaseMemory(SessionReader):
         Raises:
             InvalidInput: no summary of this session is being made.
         """
-        await BaseMemory.store_summary(self, session_id, StructuredSummary())
-        thread, summary = self._waiting[session_id]
+        thread, summary = self._being_summarized(session_id)
         await self._sessions.state.fold(
             thread.ref,
             summary,
@@ -339,6 +328,11 @@ class BaseMemory(SessionReader):
             now=self._clock(),
             expected_created_at=thread.created_at,
         )
+
+    def _being_summarized(self, session_id: str) -> tuple[Thread, Summary]:
+        if session_id not in self._waiting:
+            raise InvalidInput("session_id", "names a session of which no summary is being made", "Use manage_context.")
+        return self._waiting[session_id]
 
     # The steps of the tiers.
 
@@ -362,6 +356,8 @@ class BaseMemory(SessionReader):
         return report
 
     async def _compact(self, event: ThreadEvent) -> ThreadEvent:
+        if self._filter is not None and not self._filter(copy.deepcopy(event)):
+            return event
         made = await _awaited(self.compact_event(copy.deepcopy(event)))
         if not isinstance(made, ThreadEvent):
             raise InvalidType("compact_event", f"must return an event, not {type(made).__name__}", "Return the event.")

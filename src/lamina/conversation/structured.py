@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,6 +11,7 @@ from typing import Any, Final
 
 from lamina.conversation.extractive import extract
 from lamina.domain.message_size import Count
+from lamina.domain.text import snake_case
 from lamina.domain.thread import SummarySource, ThreadEvent
 from lamina.domain.validation import check_instant, check_whole_number
 from lamina.errors import InvalidInput, InvalidType
@@ -32,7 +32,6 @@ MAX_CONTEXT_KEYS: Final = 24
 MAX_VALUE_CHARS: Final = 300
 
 _LISTS: Final = ("modified_files", "key_decisions")
-_CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +108,7 @@ def summary_from_json(data: Any, *, source: SummarySource = SummarySource.CUSTOM
     if not isinstance(data, Mapping):
         problem = f"must be a StructuredSummary or a mapping, not {type(data).__name__}"
         raise InvalidType("summary", problem, "Return such an object.")
-    given = {_CAMEL.sub("_", str(key)).lower(): value for key, value in data.items()}
+    given = {snake_case(str(key)): value for key, value in data.items()}
     return StructuredSummary(
         count=_count(given.pop("count", None)),
         time_range=_time_range(given.pop("time_range", None)),

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar, TypeVarTuple
 
-from lamina.conversation.extractive import extract
+from lamina.conversation.extractive import extract, files_line
 from lamina.conversation.rolling import SummaryDraft, bounded, rendered
-from lamina.conversation.transcript import pieces, speech, transcript_line
+from lamina.conversation.transcript import files_in_results, pieces, speech, transcript_line
 from lamina.domain.lexical import index_terms, query_terms
 from lamina.domain.message import Message
 from lamina.domain.message_size import Count
@@ -24,7 +24,7 @@ from lamina.prompts import render
 from lamina.providers.worker_threads import WorkerThreads
 from lamina.settings.conversation import SummaryConfig
 
-__all__ = ["CustomSummarizer", "Summarizer", "SummaryFailed", "ask"]
+__all__ = ["MOST_FACTS", "MOST_TOPICS", "CustomSummarizer", "Summarizer", "SummaryFailed", "ask", "texts_of"]
 
 CustomSummarizer: TypeAlias = Callable[
     [str | None, list[Message]], "str | Mapping[str, Any] | Awaitable[str | Mapping[str, Any]]"
@@ -40,8 +40,8 @@ _SCHEMA: Final[Mapping[str, Any]] = {
     },
     "required": ["summary", "topics", "facts"],
 }
-_MOST_FACTS: Final = 10
-_MOST_TOPICS: Final = 5
+MOST_FACTS: Final = 10
+MOST_TOPICS: Final = 5
 """Of one answer; so many are asked for."""
 _WORDS_PER_TOKEN: Final = 0.6
 _TOKENS_PER_MESSAGE: Final = 100
@@ -105,8 +105,8 @@ class Summarizer:
 
     async def extract(self, previous: Summary | None, messages: Sequence[Message]) -> SummaryDraft:
         """What is left of them without a model; never blank."""
-        texts = [speech(message) for message in messages]
-        return await _aside(sum(map(len, texts)), self._extract, previous, texts)
+        size = sum(len(message.text) for message in messages)
+        return await _aside(size, self._extract, previous, messages)
 
     async def cover(self, messages: Sequence[Message]) -> str:
         """One short text that stands for messages which are not shown."""
@@ -116,25 +116,31 @@ class Summarizer:
         heading = f"[{len(messages)} messages that are not shown here"
         return f"{heading}]" if is_blank(text) else f"{heading}, in extracts:]\n{text}"
 
-    def _extract(self, previous: Summary | None, texts: list[str]) -> SummaryDraft:
-        """Picked from the texts and the summary before them.
+    def _extract(self, previous: Summary | None, messages: Sequence[Message]) -> SummaryDraft:
+        """Picked from the messages and the summary before them.
 
-        Two parts of like size, a blank line between them: what is longer ago, and what came lately. The later one
-        is joined to the earlier when it is full, so that folding single messages treats new ones as well as old.
+        Many messages are picked from together with what was before. With few, there are two parts of like size, a
+        blank line between them: what is longer ago, and what came lately. The later one is joined to the
+        earlier when it is full, so that folding single messages treats new ones as well as old.
         """
         room = self.config.tokens if previous is None else self._room_beside(previous)
         half = room // 2 - 1
         earlier, later = _halves(previous)
-        if previous is not None and previous.source is not SummarySource.EXTRACTIVE:
-            earlier = extract((), max_tokens=half, count=self.count, previous=earlier)
-        most = min(half, _TOKENS_PER_MESSAGE * len(texts))
-        new = extract(texts, max_tokens=most, count=self.count)
-        if later and self.count(f"{later}\n{new}") > half:
-            earlier = extract((later,), max_tokens=half, count=self.count, previous=earlier)
-            later = ""
-        text = "\n\n".join(part for part in (earlier, f"{later}\n{new}".strip()) if part)
+        pick = partial(extract, [speech(message) for message in messages], count=self.count)
+        named = files_line(files_in_results(messages))  # of the results themselves only little is picked
+        most = _TOKENS_PER_MESSAGE * len(messages)
+        if most >= half:
+            text = pick(max_tokens=room, previous=f"{earlier}\n{later}\n{named}")
+        else:
+            if previous is not None and previous.source is not SummarySource.EXTRACTIVE:
+                earlier = extract((), max_tokens=half, count=self.count, previous=earlier)
+            new = pick(max_tokens=most, previous=named)
+            if later and self.count(f"{later}\n{new}") > half:
+                earlier = extract((), max_tokens=half, count=self.count, previous=f"{earlier}\n{later}")
+                later = ""
+            text = "\n\n".join(part for part in (earlier, f"{later}\n{new}".strip()) if part)
         if is_blank(text):
-            text = f"{len(texts)} messages without words."
+            text = f"{len(messages)} messages without words."
         return self._bounded(SummaryDraft(text), previous)
 
     def _room_beside(self, previous: Summary) -> int:
@@ -157,10 +163,7 @@ class Summarizer:
 
     async def _in_prose(self, llm: LanguageModel, material: str, *, words: str) -> SummaryDraft:
         """The summary from a model that cannot answer with an object: its text, no topics, no facts."""
-        try:
-            answer = await ask(llm, self._conversation("thread_summary_text", material), config=self.config)
-        except _NoObject as error:
-            raise SummaryFailed(str(error)) from error
+        answer = await ask(llm, self._conversation("thread_summary_text", material), config=self.config)
         text = clean(answer.text).strip()
         if is_blank(text):
             raise SummaryFailed("the answer was empty")
@@ -197,7 +200,7 @@ async def _aside(chars: int, function: Callable[[*Arguments], T], *arguments: *A
     return await _reading.run(function, *arguments) if chars > _LONG_CHARS else function(*arguments)
 
 
-class _NoObject(Exception):
+class _NoObject(SummaryFailed):
     """The model answered, but with no object of the schema."""
 
 
@@ -211,8 +214,7 @@ async def ask(
     """The model's answer within the time limit.
 
     Raises:
-        SummaryFailed: it cannot be reached, raised or hung.
-        _NoObject: it refused, or gave no object of the schema.
+        SummaryFailed: it cannot be reached, raised, hung, refused, or gave no object of the schema.
     """
     try:
         async with asyncio.timeout(config.timeout):
@@ -256,11 +258,13 @@ def _read(answer: Any, source: SummarySource) -> SummaryDraft:
     text = answer.get("summary")
     if not isinstance(text, str) or is_blank(clean(text)):
         raise SummaryFailed("the summary was empty")
-    topics, facts = (_texts(answer.get(name)) for name in ("topics", "facts"))
-    return SummaryDraft(text, source=source, new_topics=topics[:_MOST_TOPICS], new_facts=facts[:_MOST_FACTS])
+    topics, facts = (texts_of(answer, name) for name in ("topics", "facts"))
+    return SummaryDraft(text, source=source, new_topics=topics[:MOST_TOPICS], new_facts=facts[:MOST_FACTS])
 
 
-def _texts(value: Any) -> list[str]:
+def texts_of(answer: Mapping[str, Any], name: str) -> list[str]:
+    """The texts that the answer lists under the name; none where it lists none."""
+    value = answer.get(name)
     return [each for each in value if isinstance(each, str)] if isinstance(value, list | tuple) else []
 
 

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from lamina.conversation.compaction import compact_event, is_compacted
-from lamina.conversation.labels import label_of
-from lamina.conversation.tiers import Tier, must_summarize, tier_of, to_compact
+from lamina.conversation.labels import label_of, named, tool_names
+from lamina.conversation.tiering import size_of
+from lamina.conversation.tiers import (
+    Tier,
+    is_worth_a_summary,
+    must_summarize,
+    tier_of,
+    to_compact,
+    to_summarize,
+)
 from lamina.domain.message_size import message_tokens
-from lamina.domain.thread import Thread, ThreadEvent, ThreadRef
+from lamina.domain.thread import ThreadEvent, ThreadRef
 from lamina.ports.clock import Clock
 from lamina.ports.events import Emit, Event, EventName
 from lamina.ports.state_store import StateStore
@@ -39,13 +47,10 @@ class ThreadTiers:
 
         Messages that change meanwhile are left for the next time.
         """
-        thread = await self._store.get_thread(ref)
-        if thread is None:
+        size = await size_of(self._store, ref)
+        if size is None or tier_of(size.tokens, self.thresholds) is Tier.NORMAL:
             return False
-        tokens = await self._size(thread)
-        if tier_of(tokens, self.thresholds) is Tier.NORMAL:
-            return False
-        events = await self._store.events(ref, after=thread.folded_through)
+        events = await self._store.events(ref, after=size.thread.folded_through)
         before = [events[place] for place in to_compact(events, self.thresholds)]
         pairs = list(zip(before, self._references(before, events), strict=True))
         changed = [(old, new) for old, new in pairs if is_compacted(new)]
@@ -53,32 +58,25 @@ class ThreadTiers:
         if changed and await self._store.replace_events(
             ref, [new for _, new in changed], expected=[old for old, _ in changed]
         ):
+            now = {new.message.index: new for _, new in changed}
+            events = [now.get(event.message.index, event) for event in events]
             gain = sum(old.tokens - new.tokens for old, new in changed)
             facts = {
                 "thread_id": ref.id,
                 "messages": len(changed),
-                "tokens_before": tokens,
-                "tokens_after": tokens - gain,
+                "tokens_before": size.tokens,
+                "tokens_after": size.tokens - gain,
             }
             if self._emit is not None:
                 self._emit(Event(EventName.CONTEXT_COMPACTED, self._clock(), ref.tenant, facts))
-        return must_summarize(tokens - gain, gain, self.thresholds)
-
-    async def _size(self, thread: Thread) -> int:
-        """What all that is shown of the thread costs; takes the same time however long the thread is."""
-        _, tokens = await self._store.live_size(thread.ref)
-        if thread.folded_through:
-            system = await self._store.system_events(thread.ref, before=thread.folded_through + 1)
-            current = await self._store.summaries(thread.ref, limit=1)
-            tokens += sum(event.tokens for event in system) + sum(summary.tokens for summary in current)
-        return tokens
+        older = events[: to_summarize(events, self.thresholds.recent_to_keep)]
+        return must_summarize(size.tokens - gain, gain, self.thresholds) and is_worth_a_summary(older, self.thresholds)
 
     def _references(self, older: list[ThreadEvent], live: list[ThreadEvent]) -> list[ThreadEvent]:
-        callers = {call.id: call.name for event in live for call in event.message.tool_calls}
+        tools = tool_names(live)
         count, now = self._counter.count, self._clock()
         made = []
         for event in older:
-            caller = callers.get(event.message.tool_call_id or "")
-            label = label_of(event.message, message_tokens(event.message, count), caller=caller)
+            label = label_of(named(event, tools).message, message_tokens(event.message, count))
             made.append(compact_event(event, label, count=count, now=now))
         return made

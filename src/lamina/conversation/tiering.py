@@ -7,16 +7,27 @@ Each step is one atomic change of the store, so that whatever fails or is cancel
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from lamina.conversation.compaction import decompress_event, is_compacted
+from lamina.conversation.labels import named, tool_names
 from lamina.conversation.structured import StructuredSummary, complete_summary, fitted, summary_from_json, summary_text
-from lamina.conversation.summarizing import SUMMARY_KEY, summarize_by_rules
-from lamina.conversation.tiers import ContextReport, Tier, must_summarize, tail_start, tier_of, to_compact, to_summarize
+from lamina.conversation.structured_summarizer import SUMMARY_KEY, summarize_by_rules
+from lamina.conversation.tiers import (
+    ContextReport,
+    Tier,
+    is_worth_a_summary,
+    must_summarize,
+    tail_start,
+    tier_of,
+    to_compact,
+    to_summarize,
+)
 from lamina.domain.message import Message, Role
 from lamina.domain.message_size import message_tokens
+from lamina.domain.storable import storable_json
 from lamina.domain.thread import Summary, Thread, ThreadEvent, ThreadRef
 from lamina.errors import ProviderError
 from lamina.ports.clock import Clock
@@ -24,7 +35,7 @@ from lamina.ports.state_store import StateStore
 from lamina.ports.token_counter import TokenCounter
 from lamina.settings.tiers import ContextThresholds
 
-__all__ = ["PINNED_KEY", "Size", "TierManager", "TierSteps", "summary_event"]
+__all__ = ["PINNED_KEY", "Size", "TierManager", "TierSteps", "size_of", "summary_event"]
 
 log = logging.getLogger(__name__)
 
@@ -34,9 +45,6 @@ PINNED_KEY: Final = "restored"
 PATIENCE: Final = 3
 """After so many failures in a row a summary is made by rules, and marked so."""
 _LONGEST_WAIT: Final = 32
-_LEAST_WORTH: Final = 0.5
-"""How many tokens, beside a summary's limit, there must be to replace: where the tail alone fills tier 3, each
-message would else cost a summary."""
 
 Compact: TypeAlias = Callable[[ThreadEvent], Awaitable[ThreadEvent]]
 Summarize: TypeAlias = Callable[[list[ThreadEvent]], Awaitable[StructuredSummary]]
@@ -58,7 +66,6 @@ class TierSteps:
     summarize: Summarize
     keep: Keep
     before: Before | None = None
-    filter: Callable[[ThreadEvent], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +89,20 @@ class _Progress:
     """How many calls pass before a summary is tried again."""
 
 
+async def size_of(store: StateStore, ref: ThreadRef) -> Size | None:
+    """How large the thread is now; None if there is none. Takes the same time however long it is."""
+    thread = await store.get_thread(ref)
+    if thread is None:
+        return None
+    live, tokens = await store.live_size(ref)
+    summary = None
+    if thread.folded_through:
+        summary = next(iter(await store.summaries(ref, limit=1)), None)
+        system = await store.system_events(ref, before=thread.folded_through + 1)
+        tokens += sum(event.tokens for event in system) + (summary.tokens if summary is not None else 0)
+    return Size(thread, live, tokens, summary)
+
+
 class TierManager:
     """Runs the tiers over threads of one store."""
 
@@ -99,26 +120,13 @@ class TierManager:
         """Forget what is remembered of a thread that was deleted or changed from outside."""
         self._progress.pop(ref, None)
 
-    async def size(self, ref: ThreadRef) -> Size | None:
-        """How large the thread is now; None if there is none. Takes the same time however long it is."""
-        thread = await self._store.get_thread(ref)
-        if thread is None:
-            return None
-        live, tokens = await self._store.live_size(ref)
-        summary = None
-        if thread.folded_through:
-            summary = next(iter(await self._store.summaries(ref, limit=1)), None)
-            system = await self._store.system_events(ref, before=thread.folded_through + 1)
-            tokens += sum(event.tokens for event in system) + (summary.tokens if summary is not None else 0)
-        return Size(thread, live, tokens, summary)
-
     async def manage(self, ref: ThreadRef, *, is_asked_for: bool = False) -> ContextReport:
         """Shorten the thread if its tier says so.
 
         What a summariser, a labeller or a model raises is told in the report and not raised; asked for,
         a summary is tried even if it has just failed.
         """
-        size = await self.size(ref)
+        size = await size_of(self._store, ref)
         if size is None:
             return ContextReport(Tier.NORMAL, 0, 0)
         report = ContextReport(tier_of(size.tokens, self._thresholds), size.tokens, size.tokens)
@@ -138,13 +146,13 @@ class TierManager:
         before: list[ThreadEvent] = []
         after: list[ThreadEvent] = []
         failed = 0
-        callers = {call.id: call.name for each in events for call in each.message.tool_calls}
-        for place in to_compact(events, self._thresholds, filter=self._steps.filter):
+        tools = tool_names(events)
+        for place in to_compact(events, self._thresholds):
             event = events[place]
             if event.message.id in pinned:
                 continue
             try:
-                compacted = await self._steps.compact(_named(event, callers))
+                compacted = await self._steps.compact(named(event, tools))
             except Exception as error:  # noqa: BLE001 - a host's code: a message that it cannot label stays in full
                 log.warning("compacting the message %s failed (%s)", event.message.id, type(error).__name__)
                 failed += 1
@@ -168,7 +176,7 @@ class TierManager:
         ref = size.thread.ref
         events = await self._store.events(ref, after=size.thread.folded_through)
         older = events[: to_summarize(events, self._thresholds.recent_to_keep)]
-        if sum(event.tokens for event in older) < self._thresholds.summary_limit * _LEAST_WORTH:
+        if not is_worth_a_summary(older, self._thresholds):
             return
         if progress.wait and not is_asked_for:
             progress.wait -= 1
@@ -200,10 +208,13 @@ class TierManager:
         originals = [decompress_event(event) for event in replaced]
         former = [] if size.summary is None else [summary_event(size.summary, self._counter)]
         count, limit = self._counter.count, self._thresholds.summary_limit
+        previous = summary_from_json(size.summary.form) if size.summary is not None and size.summary.form else None
         try:
             made = summary_from_json(await self._steps.summarize([*former, *originals]))
             if made.is_empty:
                 raise ProviderError("The summariser", "gave a summary that says nothing")  # noqa: TRY301 - counted below
+            made = fitted(complete_summary(made, originals, previous, now=self._clock()), limit, count)
+            storable_json("summary", made.to_json())
         except Exception as error:  # noqa: BLE001 - a host's code or a model: the messages stay as they are
             progress.failures += 1
             progress.wait = min(2**progress.failures, _LONGEST_WAIT)
@@ -214,10 +225,9 @@ class TierManager:
             if progress.failures < PATIENCE:
                 return None
             made = summarize_by_rules([*former, *originals], max_tokens=limit, count=count)
-        else:
-            progress.failures = progress.wait = 0
-        previous = summary_from_json(size.summary.form) if size.summary is not None and size.summary.form else None
-        return fitted(complete_summary(made, originals, previous, now=self._clock()), limit, count)
+            return fitted(complete_summary(made, originals, previous, now=self._clock()), limit, count)
+        progress.failures = progress.wait = 0
+        return made
 
     def _to_keep(self, summary: StructuredSummary, size: Size, older: Sequence[ThreadEvent]) -> Summary:
         text = summary_text(summary)
@@ -230,15 +240,6 @@ class TierManager:
             form=summary.to_json(),
             tokens=message_tokens(Message.system(text), self._counter.count),
         )
-
-
-def _named(event: ThreadEvent, callers: Mapping[str, str]) -> ThreadEvent:
-    """The event, a tool's result with the name of its tool: what says best what is in it."""
-    message = event.message
-    caller = callers.get(message.tool_call_id or "")
-    if message.role is not Role.TOOL or message.name is not None or caller is None:
-        return event
-    return event.replace(message=message.replace(name=caller))
 
 
 def summary_event(summary: Summary, counter: TokenCounter) -> ThreadEvent:

@@ -8,17 +8,31 @@ were not enough.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Final
 
 from lamina.conversation.compaction import is_compacted
 from lamina.domain.message import Message, Role
-from lamina.domain.message_groups import atomic_groups
+from lamina.domain.message_groups import group_start
 from lamina.domain.thread import ThreadEvent
 from lamina.settings.tiers import ContextThresholds
 
-__all__ = ["ContextReport", "Tier", "must_summarize", "tail_start", "tier_of", "to_compact", "to_summarize"]
+__all__ = [
+    "ContextReport",
+    "Tier",
+    "is_worth_a_summary",
+    "must_summarize",
+    "tail_start",
+    "tier_of",
+    "to_compact",
+    "to_summarize",
+]
+
+_LEAST_WORTH: Final = 0.5
+"""How many tokens, beside a summary's limit, there must be to replace: where the tail alone fills tier 3, each
+message would else cost a summary."""
 
 
 class Tier(IntEnum):
@@ -71,23 +85,14 @@ def tail_start(messages: Sequence[Message], recent_to_keep: int) -> int:
 
     A tool call that may yet be answered stays as well: one without a result, and nobody but tools after it.
     """
-    start = min(max(0, len(messages) - recent_to_keep), _first_open_call(messages))
-    for group in atomic_groups(messages):
-        if group.start < start < group.stop:
-            return group.start
-    return start
+    return group_start(messages, min(max(0, len(messages) - recent_to_keep), _first_open_call(messages)))
 
 
-def to_compact(
-    events: Sequence[ThreadEvent],
-    thresholds: ContextThresholds,
-    *,
-    filter: Callable[[ThreadEvent], bool] | None = None,
-) -> list[int]:
+def to_compact(events: Sequence[ThreadEvent], thresholds: ContextThresholds) -> list[int]:
     """The places of events to replace by references: older than the tail, not yet replaced, not of the role system."""
     start = tail_start([event.message for event in events], thresholds.recent_to_keep)
     older = math.ceil(start * thresholds.compaction_fraction)
-    return [place for place in range(older) if _is_eligible(events[place]) and (not filter or filter(events[place]))]
+    return [place for place in range(older) if _is_eligible(events[place])]
 
 
 def to_summarize(events: Sequence[ThreadEvent], recent_to_keep: int) -> int:
@@ -95,6 +100,11 @@ def to_summarize(events: Sequence[ThreadEvent], recent_to_keep: int) -> int:
     messages = [event.message for event in events]
     start = tail_start(messages, recent_to_keep)
     return start if any(message.role is not Role.SYSTEM for message in messages[:start]) else 0
+
+
+def is_worth_a_summary(older: Sequence[ThreadEvent], thresholds: ContextThresholds) -> bool:
+    """Whether these events are large enough, as they stand, for a summary to take their place."""
+    return sum(event.tokens for event in older) >= thresholds.summary_limit * _LEAST_WORTH
 
 
 def _is_eligible(event: ThreadEvent) -> bool:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from lamina.conversation.extractive import extract
+from lamina.conversation.facts import paths_of
 from lamina.domain.message import FilePart, ImagePart, Message, OpaquePart, ReasoningPart, Role, TextPart
 from lamina.domain.message_size import Count
 
-__all__ = ["document_text", "pieces", "shortened", "speech", "transcript_line"]
+__all__ = ["document_text", "files_in_results", "packed", "pieces", "shortened", "speech", "transcript_line"]
 
 _RESULT_CHARS: Final = 2_000
 """Of a tool's result, a file's text or a call's arguments: enough for what they are about, not a log file of it."""
@@ -35,6 +37,12 @@ def transcript_line(message: Message) -> str:
     return "\n  ".join(f"{message.index} {speaker}: {speech(message)}".splitlines())
 
 
+def files_in_results(messages: Iterable[Message]) -> Counter[str]:
+    """How often each path is named in what tools gave, of which only little is picked from otherwise."""
+    results = (message.text for message in messages if message.role is Role.TOOL)
+    return Counter(path for text in results for path in paths_of(text))
+
+
 def document_text(message: Message) -> str:
     """The texts of files in the message: words that nobody in the conversation said."""
     if isinstance(message.content, str):
@@ -52,19 +60,22 @@ def pieces(lines: Sequence[str], *, room: int, most: int, count: Count) -> list[
     whole = room if most == 1 else room * (most - 1) // 2
     if total > max(room, whole):
         lines = extract(lines, max_tokens=whole * 9 // 10, count=count).splitlines()
-    made: list[str] = []
+    return list(packed((part for line in lines for part in _parts(line, room - 1, count)), room, count))[:most]
+
+
+def packed(parts: Iterable[str], room: int, count: Count) -> Iterator[str]:
+    """The parts in order, a line each, in pieces of at most `room` tokens; a part above that is a piece of its own."""
     gathered: list[str] = []
     used = 0
-    for part in (part for line in lines for part in _parts(line, room - 1, count)):
+    for part in parts:
         size = count(part) + 1
         if gathered and used + size > room:
-            made.append("\n".join(gathered))
+            yield "\n".join(gathered)
             gathered, used = [], 0
         gathered.append(part)
         used += size
     if gathered:
-        made.append("\n".join(gathered))
-    return made[:most]
+        yield "\n".join(gathered)
 
 
 def shortened(text: str, max_tokens: int, count: Count) -> str:

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from lamina.conversation.originals import originals
+from lamina.conversation.compaction import originals
 from lamina.conversation.rolling import MAX_FACT_CHARS, one_line
-from lamina.conversation.summarizer import Summarizer, SummaryFailed, ask
+from lamina.conversation.summarizer import MOST_FACTS, MOST_TOPICS, Summarizer, SummaryFailed, ask, texts_of
 from lamina.conversation.transcript import document_text, pieces, transcript_line
 from lamina.domain.lexical import index_terms, query_terms
 from lamina.domain.memory import Layer, Trust
 from lamina.domain.message import Message, Role, TextPart
 from lamina.domain.message_size import Count
-from lamina.domain.text import clean, is_blank
+from lamina.domain.text import is_blank
 from lamina.domain.thread import Thread
 from lamina.errors import ProviderError
 from lamina.memory.engine import MemoryEngine
@@ -24,15 +24,12 @@ from lamina.ports.state_store import StateStore
 from lamina.prompts import render
 from lamina.settings.conversation import SummaryConfig
 
-__all__ = ["Fact", "extract_facts", "own_words", "store_facts", "weighed"]
+__all__ = ["UserFact", "extract_facts", "own_words", "store_facts", "weighed"]
 
 _PAGE: Final = 200
 """So many messages are read from the store at once."""
 RELEVANCE: Final = 0.8
 TAGS: Final = ("auto", "compaction")
-_MOST_FACTS: Final = 10
-"""Of one answer; so many are asked for."""
-_MOST_TOPICS: Final = 5
 _MOST_ORIGINS: Final = 3
 _MAX_SOURCE_CHARS: Final = 512
 _GENERIC: Final = frozenset(
@@ -51,7 +48,7 @@ _SCHEMA: Final[Mapping[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class UserFact:
     """A fact, and the ids of the user's messages that bear it out best; trusted if at least half of its words do."""
 
     text: str
@@ -68,7 +65,7 @@ def own_words(message: Message) -> str:
     return "\n".join(part.text for part in message.content if isinstance(part, TextPart))
 
 
-def weighed(facts: Iterable[str], messages: Sequence[Message]) -> list[Fact]:
+def weighed(facts: Iterable[str], messages: Sequence[Message]) -> list[UserFact]:
     """The facts that may become memories, with what they rest on.
 
     One that holds a word which stands in a tool's result or a document, and not in the user's own words,
@@ -93,12 +90,12 @@ def weighed(facts: Iterable[str], messages: Sequence[Message]) -> list[Fact]:
         ranked = sorted(told, key=lambda each: -sum(not told[each].isdisjoint(forms) for forms in borne))
         origins = [id for id in ranked if any(not told[id].isdisjoint(forms) for forms in borne)]
         trust = Trust.TRUSTED if share >= 0.5 else Trust.UNTRUSTED  # noqa: PLR2004 - half, as the docstring says
-        found.append(Fact(text, trust, tuple(origins[:_MOST_ORIGINS])))
+        found.append(UserFact(text, trust, tuple(origins[:_MOST_ORIGINS])))
     return found
 
 
 async def store_facts(
-    memory: MemoryEngine, thread: Thread, facts: Sequence[Fact], *, topics: Sequence[str], span: tuple[int, int]
+    memory: MemoryEngine, thread: Thread, facts: Sequence[UserFact], *, topics: Sequence[str], span: tuple[int, int]
 ) -> list[str]:
     """Remember the facts for the thread's owner and namespace; the ids of those that no hook vetoed.
 
@@ -114,7 +111,7 @@ async def store_facts(
             owner=thread.owner,
             namespace=thread.namespace,
             relevance=RELEVANCE,
-            tags=tags[: len(TAGS) + _MOST_TOPICS],
+            tags=tags[: len(TAGS) + MOST_TOPICS],
             metadata=metadata,
             source=f"conversation:{thread.id}"[:_MAX_SOURCE_CHARS],
             trust=fact.trust,
@@ -149,7 +146,7 @@ async def extract_facts(
 
 async def _find_facts(
     llm: LanguageModel, messages: Sequence[Message], config: SummaryConfig, count: Count
-) -> tuple[list[Fact], list[str]]:
+) -> tuple[list[UserFact], list[str]]:
     """The facts and topics in the user's own words alone, which is all that the model is shown."""
     spoken = [Message(Role.USER, own_words(each), id=each.id, index=each.index) for each in messages]
     lines = [transcript_line(message) for message in spoken if not is_blank(message.text)]
@@ -160,11 +157,6 @@ async def _find_facts(
     for piece in pieces(lines, room=config.room(count(instruction)), most=config.max_calls, count=count):
         conversation = [ChatMessage(ChatRole.SYSTEM, instruction), ChatMessage(ChatRole.USER, piece)]
         answer = await ask(llm, conversation, schema=_SCHEMA, config=config)
-        facts += _texts(answer.data, "facts")[:_MOST_FACTS]
-        topics += _texts(answer.data, "topics")
-    return weighed(facts, messages), list(dict.fromkeys(topics))[:_MOST_TOPICS]
-
-
-def _texts(data: Mapping[str, Any] | None, name: str) -> list[str]:
-    value = None if data is None else data.get(name)
-    return [clean(each) for each in value if isinstance(each, str)] if isinstance(value, list | tuple) else []
+        facts += texts_of(answer.data or {}, "facts")[:MOST_FACTS]
+        topics += texts_of(answer.data or {}, "topics")
+    return weighed(facts, messages), list(dict.fromkeys(topics))[:MOST_TOPICS]

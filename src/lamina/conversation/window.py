@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lamina.domain.message import Message, Role
-from lamina.domain.message_groups import atomic_groups, orphans
+from lamina.domain.message_groups import group_start, orphans
 from lamina.domain.validation import check_whole_number
 from lamina.errors import ConfigError, InvalidInput
 from lamina.settings.conversation import ConversationConfig
@@ -82,11 +82,9 @@ def fold_through(live: Sequence[Message], policy: WindowPolicy, *, force: bool =
     if len(speech) <= policy.keep or (len(speech) < policy.due_at and not force):
         return 0
     cut = speech[-policy.keep] if policy.keep else len(live)
-    if force:
-        cut = min(cut, _first(_open_calls(live, answered=True), cut))
-    elif len(speech) < policy.patience:
-        cut = min(cut, _first(_open_calls(live, answered=False), cut))
-    cut = _border(live, cut)
+    if force or len(speech) < policy.patience:
+        cut = min(cut, next(_open_calls(live, answered=force), cut))
+    cut = group_start(live, cut)
     return cut if any(place < cut for place in speech) else 0
 
 
@@ -99,7 +97,7 @@ def view(live: Sequence[Message], most: int | None) -> View:
     speech = [place for place, message in enumerate(live) if message.role is not Role.SYSTEM]
     start = 0
     if most is not None and len(speech) > most:
-        start = _border(live, speech[-most])
+        start = group_start(live, speech[-most])
     tail = [place for place in speech if place >= start]
     parted = orphans([live[place] for place in tail])
     unshown = {tail[each] for each in parted}
@@ -108,14 +106,6 @@ def view(live: Sequence[Message], most: int | None) -> View:
         shown=[*system, *(place for place in tail if place not in unshown)],
         covered=[place for place in speech if place < start or place in unshown],
     )
-
-
-def _border(live: Sequence[Message], cut: int) -> int:
-    """The cut, moved back to where a group begins."""
-    for group in atomic_groups(live):
-        if cut in group:
-            return group.start
-    return cut
 
 
 def _open_calls(live: Sequence[Message], *, answered: bool) -> Iterator[int]:
@@ -127,7 +117,3 @@ def _open_calls(live: Sequence[Message], *, answered: bool) -> Iterator[int]:
         waiting.update((call.id, place) for call in message.tool_calls)
     last_answer = max((place for place, each in enumerate(live) if each.role is Role.ASSISTANT), default=-1)
     return (place for place in sorted(waiting.values()) if not (answered and place < last_answer))
-
-
-def _first(places: Iterator[int], default: int) -> int:
-    return next(places, default)

@@ -30,8 +30,9 @@ _REMEDY: Final = "Check the path, or leave it out to go on without those memorie
 _PAGE: Final = 500
 _WAIT: Final = 5.0
 """Seconds to wait for a lock that the other program holds."""
-_LOG_FORMAT: Final = (18, 2)
-"""The byte of the header that tells how the file is written, and what it is with a write-ahead log."""
+_FORMAT_AT: Final = 18
+"""The place of the header's byte that tells how the file is written."""
+_WITH_LOG: Final = b"\x02"
 _BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
@@ -103,8 +104,8 @@ class EarlierSqlite:
         if log.exists() and log.stat().st_size > 0:
             return False
         with self._path.open("rb") as file:
-            header = file.read(_LOG_FORMAT[0] + 1)
-        return header[_LOG_FORMAT[0] :] == bytes([_LOG_FORMAT[1]])
+            file.seek(_FORMAT_AT)
+            return file.read(1) == _WITH_LOG
 
     def _stamp(self) -> str:
         beside = (self._path, self._path.with_name(f"{self._path.name}-wal"))

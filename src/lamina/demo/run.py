@@ -1,16 +1,18 @@
-"""The demo's steps: remember, ask, keep owners apart, open again, and count honestly."""
+"""The demo's steps: remember, ask, keep owners apart, open again, compute a context, and count honestly."""
 
 from __future__ import annotations
 
 import asyncio
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from rich.console import Console
 
+from lamina.demo.intent import ContextReport, compute_for_intent
 from lamina.demo.show import show_answer, show_question, show_step
 from lamina.demo.texts import Question, Turn, load_questions, load_turns
 from lamina.domain.recall import RecallResult
@@ -30,7 +32,7 @@ class DemoReport:
 
     `missed` holds the questions whose expected memory was not among the first three, `leaked` the
     ids that an owner saw of another's personal memories, `reopened` whether the file gave the same
-    answer after it was closed and opened again.
+    answer after it was closed and opened again, `context` what an intent was given.
     """
 
     memories: int
@@ -38,6 +40,7 @@ class DemoReport:
     missed: tuple[str, ...]
     leaked: tuple[str, ...]
     reopened: bool
+    context: ContextReport
     seconds: float
 
     @property
@@ -48,15 +51,19 @@ class DemoReport:
     @property
     def as_expected(self) -> bool:
         """Whether everything that the demo shows held."""
-        return not self.missed and not self.leaked and self.reopened
+        return not self.missed and not self.leaked and self.reopened and self.context.as_expected
 
     def __str__(self) -> str:
         apart = "owners apart" if not self.leaked else f"{len(self.leaked)} memories leaked"
         kept = "the reopened file gives the same answer" if self.reopened else "the reopened file answers differently"
         return (
             f"{self.memories} memories, {self.found} of {self.questions} questions with the expected memory "
-            f"in the top {TOP}, {apart}, {kept}, {self.seconds:.1f} s"
+            f"in the top {TOP}, {apart}, {kept}, {self.context}{self._not_as_expected()}, {self.seconds:.1f} s"
         )
+
+    def _not_as_expected(self) -> str:
+        context = self.context
+        return "" if context.as_expected else f" ({len(context.missing)} missing, {len(context.leaked)} leaked)"
 
 
 def run_demo(console: Console | None = None, *, path: Path | str | None = None) -> int:
@@ -69,10 +76,13 @@ def run_demo(console: Console | None = None, *, path: Path | str | None = None) 
     return 0 if report.as_expected else 1
 
 
-async def demo(console: Console | None = None, *, path: Path | str | None = None) -> DemoReport:
+async def demo(
+    console: Console | None = None, *, path: Path | str | None = None, environ: Mapping[str, str] | None = None
+) -> DemoReport:
     """Show what a memory is good for, on a database file of its own.
 
-    The file is a temporary one, unless `path` names a new file to keep.
+    The file is a temporary one, unless `path` names a new file to keep. A language model that the settings name
+    is asked once, at the end; `environ` takes the place of the process's environment for these.
 
     Raises:
         InvalidInput: there is something at `path` already; the demo does not write into your memories.
@@ -80,8 +90,8 @@ async def demo(console: Console | None = None, *, path: Path | str | None = None
     console = console or Console()
     if path is None:
         with tempfile.TemporaryDirectory(prefix="lamina-demo-") as folder:
-            return await _tour(console, Path(folder) / "lamina.db")
-    return await _tour(console, _new_file(Path(path)))
+            return await _tour(console, Path(folder) / "lamina.db", environ)
+    return await _tour(console, _new_file(Path(path)), environ)
 
 
 def _new_file(path: Path) -> Path:
@@ -90,7 +100,7 @@ def _new_file(path: Path) -> Path:
     return path
 
 
-async def _tour(console: Console, path: Path) -> DemoReport:
+async def _tour(console: Console, path: Path, environ: Mapping[str, str] | None) -> DemoReport:
     began = time.perf_counter()
     turns, questions = load_turns(), load_questions()
     async with await create_memory_engine(provider="sqlite", path=path) as engine:
@@ -101,12 +111,14 @@ async def _tour(console: Console, path: Path) -> DemoReport:
     async with await create_memory_engine(provider="sqlite", path=path) as engine:
         after = await _first(engine, questions[0])
     show_step(console, "Closed and opened again", f"{questions[0].question}\n{after.entry.content}")
+    context = await compute_for_intent(console, path, environ=environ)
     report = DemoReport(
         memories=stored,
         questions=len(questions),
         missed=tuple(missed),
         leaked=tuple(leaked),
         reopened=before.entry.content == after.entry.content,
+        context=context,
         seconds=time.perf_counter() - began,
     )
     show_step(console, "Summary")

@@ -9,7 +9,18 @@ from datetime import datetime
 from importlib.resources import files
 from typing import Any, Final
 
-__all__ = ["CONVERSATIONS", "Question", "Turn", "load_questions", "load_turns"]
+__all__ = [
+    "CONVERSATIONS",
+    "ExpectedContext",
+    "Question",
+    "Turn",
+    "load_documents",
+    "load_expected_context",
+    "load_extra_memories",
+    "load_questions",
+    "load_thread",
+    "load_turns",
+]
 
 CONVERSATIONS: Final = ("mira", "tomas", "lin", "jonas", "team")
 
@@ -61,6 +72,19 @@ class Question:
     earlier: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ExpectedContext:
+    """An intent, and what its context should hold: ids of memories, names of documents, words of the summary."""
+
+    goal: str
+    owner: str
+    thread_id: str
+    token_budget: int
+    memories: tuple[str, ...]
+    documents: tuple[str, ...]
+    in_summary: tuple[str, ...]
+
+
 def load_turns() -> list[Turn]:
     """Every turn of every conversation, in the order in which it was said within each."""
     turns = []
@@ -76,6 +100,32 @@ def load_questions() -> list[Question]:
     return [Question(**line) for line in _lines("questions")]
 
 
+def load_expected_context() -> ExpectedContext:
+    """The intent of the last step."""
+    fields: dict[str, Any] = json.loads(_text("intent.json"))
+    for name in ("memories", "documents", "in_summary"):
+        fields[name] = tuple(fields[name])
+    return ExpectedContext(**fields)
+
+
+def load_extra_memories() -> list[dict[str, Any]]:
+    """Memories of other layers than the conversations have, as `store_many` takes them."""
+    return list(_lines("extra"))
+
+
+def load_thread() -> list[dict[str, Any]]:
+    """The messages of the intent's thread."""
+    return list(_lines("thread"))
+
+
+def load_documents() -> list[dict[str, Any]]:
+    """Documents: `source`, `owner` (None: shared), `category` and `text`."""
+    return list(_lines("documents"))
+
+
 def _lines(name: str) -> Iterator[dict[str, Any]]:
-    text = files("lamina.demo").joinpath("texts", f"{name}.jsonl").read_text(encoding="utf-8")
-    yield from map(json.loads, text.splitlines())
+    yield from map(json.loads, _text(f"{name}.jsonl").splitlines())
+
+
+def _text(name: str) -> str:
+    return files("lamina.demo").joinpath("texts", name).read_text(encoding="utf-8")

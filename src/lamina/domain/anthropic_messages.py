@@ -18,7 +18,7 @@ from lamina.domain.message import (
     ToolCall,
 )
 from lamina.domain.message_groups import sendable
-from lamina.domain.wire_fields import as_mapping, items_of, optional_text, rest_of, text_of
+from lamina.domain.wire_fields import as_mapping, as_messages, items_of, json_text, optional_text, rest_of, text_of
 from lamina.errors import InvalidInput
 
 __all__ = ["from_anthropic", "to_anthropic"]
@@ -61,7 +61,7 @@ def to_anthropic(messages: Sequence[Message]) -> tuple[str | Blocks | None, Bloc
     """
     system: list[Message] = []
     turns: list[tuple[str, list[Message]]] = []
-    for message in sendable(messages):
+    for message in sendable(as_messages(messages)):
         if message.role is Role.SYSTEM:
             system.append(message)
             continue
@@ -122,7 +122,7 @@ def _read_result(field: str, block: Mapping[str, Any]) -> Message:
 
 def _read_call(field: str, block: Mapping[str, Any]) -> ToolCall:
     given = as_mapping(f"{field}.input", block.get("input", {}))
-    arguments = json.dumps(given, ensure_ascii=False)
+    arguments = json_text(f"{field}.input", given)
     extra = rest_of(block, "type", "id", "name", "input")
     return ToolCall(text_of(field, block, "id"), text_of(field, block, "name"), arguments, extra)
 

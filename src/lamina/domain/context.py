@@ -108,9 +108,8 @@ class DroppedItem:
 class ContextWarning:
     """Something that a host should know: the step, what kind of trouble, and what is known of it.
 
-    `code` is `failed`, `degraded`, `told` (by the conversation), `over_budget`, `quarantined` or
-    `trimmed`. `error` is the
-    name of the exception's class, where there was one. No content is ever in it.
+    `code` is `failed`, `degraded`, `told` (by the conversation), `over_budget`, `quarantined` or `trimmed`.
+    `error` is the name of the exception's class, where there was one. No content is ever in it.
     """
 
     step: str

@@ -81,7 +81,7 @@ def prompt_segments(context: ComputedContext) -> list[Segment]:
     return segments + [Segment(TokenSource.GOAL, text) for text in goal]
 
 
-def sent_messages(context: ComputedContext, form: Form) -> list[Message]:
+def _sent_messages(context: ComputedContext, form: Form) -> list[Message]:
     """What a provider of this shape really gets, read back as messages."""
     if form is Form.OPENAI:
         return from_openai(to_openai(context))
@@ -93,7 +93,7 @@ def rendered_size(context: ComputedContext, form: Form, count: Count) -> int:
     """What the context costs in this form, tokens of everything that is sent."""
     if form is Form.PLAIN:
         return count(to_prompt(context))
-    return messages_tokens(sent_messages(context, form), count)
+    return messages_tokens(_sent_messages(context, form), count)
 
 
 def rendered_tokens(context: ComputedContext, form: Form, count: Count) -> dict[TokenSource, int]:

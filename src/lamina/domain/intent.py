@@ -28,7 +28,8 @@ class IntentStatus(StrEnum):
 class Intent:
     """A goal of an owner. Treat it as a value.
 
-    `metadata` may name the `thread_id` that it belongs to and the `agent` that is to serve it.
+    `metadata` may name the `thread_id` that it belongs to, the `agent` that is to serve it, and the `namespace`
+    that its memories and a thread made for it are of.
     """
 
     id: str
@@ -47,6 +48,11 @@ class Intent:
     def agent(self) -> str | None:
         """The agent that is to serve the intent, if it names one."""
         return self.metadata.get("agent")
+
+    @property
+    def namespace(self) -> str | None:
+        """The namespace that the intent keeps to, if it names one."""
+        return self.metadata.get("namespace")
 
     def replace(self, **changes: Any) -> Intent:
         """A copy with these fields changed."""

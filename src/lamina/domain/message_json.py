@@ -24,7 +24,7 @@ from lamina.domain.message import (
     ToolCall,
 )
 
-__all__ = ["canonical_json", "message_from_json", "message_to_json", "part_from_json", "part_to_json"]
+__all__ = ["canonical_json", "json_text", "message_from_json", "message_to_json", "part_from_json", "part_to_json"]
 
 _OPAQUE: Final = "opaque"
 _TYPES: Final[dict[str, type[ContentPart]]] = {
@@ -115,6 +115,11 @@ def part_from_json(data: Mapping[str, Any]) -> ContentPart:
 def canonical_json(value: Any) -> str:
     """The value as JSON text that is equal for equal values, whatever the order of keys; 1, 1.0 and true differ."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def json_text(value: Any) -> str:
+    """The value as JSON text as it is stored: keys in their order."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _call_to_json(call: ToolCall) -> dict[str, Any]:

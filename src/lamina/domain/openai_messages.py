@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -20,8 +19,10 @@ from lamina.domain.message import (
 from lamina.domain.message_groups import sendable
 from lamina.domain.wire_fields import (
     as_mapping,
+    as_messages,
     data_url,
     items_of,
+    json_text,
     optional_text,
     parse_data_url,
     rest_of,
@@ -53,7 +54,7 @@ def to_openai(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
     Thoughts have no place in this shape and are left out. A file of which only the text is known goes as text.
     """
-    return [_written_message(message) for message in sendable(messages)]
+    return [_written_message(message) for message in sendable(as_messages(messages))]
 
 
 def _read_message(field: str, item: Mapping[str, Any]) -> Message:
@@ -130,7 +131,7 @@ def _read_call(field: str, item: object) -> ToolCall:
     inner = as_mapping(f"{field}.{body}", call.get(body))
     arguments = inner.get(said)
     if isinstance(arguments, Mapping):  # some servers parse them before the caller can
-        arguments = json.dumps(arguments, ensure_ascii=False)
+        arguments = json_text(f"{field}.{body}.{said}", arguments)
     elif arguments is not None:
         arguments = text_of(f"{field}.{body}", inner, said)
     extra = rest_of(call, "id", "type", body)

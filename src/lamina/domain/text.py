@@ -14,12 +14,13 @@ import unicodedata
 
 from lamina.errors import InvalidInput, InvalidType
 
-__all__ = ["check_name", "clean", "content_digest", "is_blank", "is_clean"]
+__all__ = ["check_name", "clean", "content_digest", "is_blank", "is_clean", "snake_case"]
 
 MAX_NAME_CHARS = 512
 
 _UNCLEAN = re.compile("[\x00\ud800-\udfff]")
 _WHITESPACE = re.compile(r"\s+")
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Zs"})
 """Categories of Unicode that show nothing. Private and unassigned ones are not among them: fonts draw them."""
 
@@ -53,6 +54,11 @@ def check_name(field: str, name: object) -> str:
     if not is_clean(name):
         raise InvalidInput(field, "holds a NUL or a lone surrogate", "Names are never altered: remove it.")
     return name
+
+
+def snake_case(key: str) -> str:
+    """The key as our fields are spelled: `threadId` is `thread_id`."""
+    return _HUMP.sub("_", key).lower()
 
 
 def content_digest(content: str) -> str:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from lamina.domain.message import Message
 from lamina.errors import InvalidInput, InvalidType
 
-__all__ = ["as_mapping", "data_url", "items_of", "optional_text", "parse_data_url", "rest_of", "text_of"]
+__all__ = [
+    "as_mapping",
+    "as_messages",
+    "data_url",
+    "items_of",
+    "json_text",
+    "optional_text",
+    "parse_data_url",
+    "rest_of",
+    "text_of",
+]
 
 _DATA_URL: Final = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,")
 
@@ -39,6 +51,23 @@ def text_of(field: str, value: Mapping[str, Any], key: str) -> str:
 def optional_text(field: str, value: Mapping[str, Any], key: str) -> str | None:
     """The text under the key, or None if there is none."""
     return None if value.get(key) is None else text_of(field, value, key)
+
+
+def json_text(field: str, value: object) -> str:
+    """The value as JSON."""
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        raise InvalidInput(field, "holds what JSON cannot carry, or is nested too deep", "Give JSON values.") from None
+
+
+def as_messages(messages: object) -> list[Message]:
+    """The messages, if that is what they all are."""
+    found = list(items_of("messages", messages))
+    for field, message in found:
+        if not isinstance(message, Message):
+            raise InvalidType(field, f"must be a Message, not {type(message).__name__}", "Read it with from_openai.")
+    return [message for _, message in found]
 
 
 def rest_of(value: Mapping[str, Any], *known: str) -> dict[str, Any]:

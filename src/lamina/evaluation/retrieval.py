@@ -14,7 +14,7 @@ from lamina.evaluation.dataset import Dataset, Query
 from lamina.memory.engine import MemoryEngine
 from lamina.memory.inputs import MemoryInput
 
-__all__ = ["DEFAULT_DEPTHS", "Figures", "Report", "evaluate", "recall_at"]
+__all__ = ["DEFAULT_DEPTHS", "Figures", "Progress", "Report", "evaluate", "recall_at", "store_documents"]
 
 DEFAULT_DEPTHS: Final = (5, 10, 20)
 BATCH: Final = 512
@@ -62,7 +62,7 @@ async def evaluate(
     those whose category is in `leave_out`.
     """
     tell = progress or (lambda _step, _done, _total: None)
-    stored = await _store(dataset, engine, tell)
+    stored = await store_documents(dataset, engine, tell)
     queries = [query for query in dataset.queries if query.evidence]
     rankings: dict[str, dict[str, list[str]]] = {}
     for mode in modes:
@@ -87,8 +87,8 @@ def recall_at(depth: int, ranking: Sequence[str], evidence: frozenset[str]) -> f
     return len(evidence.intersection(ranking[:depth])) / len(evidence)
 
 
-async def _store(dataset: Dataset, engine: MemoryEngine, tell: Progress) -> dict[str, list[str]]:
-    """Which documents each memory stands for: several where they say the same."""
+async def store_documents(dataset: Dataset, engine: MemoryEngine, tell: Progress) -> dict[str, list[str]]:
+    """Store them, each group in a namespace; which documents each memory stands for, several where they are equal."""
     stored: dict[str, list[str]] = defaultdict(list)
     documents = dataset.documents
     for start in range(0, len(documents), BATCH):

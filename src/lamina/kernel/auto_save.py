@@ -73,7 +73,6 @@ class AutoSave:
 
     memory: MemoryEngine
     llm: LanguageModel | None = None
-    namespace: str | None = None
 
     async def after_turn(self, intent: Intent) -> SaveReport:
         """Remember at most five facts for the intent's owner. A failure is a warning in the report, never raised."""
@@ -132,7 +131,7 @@ class AutoSave:
             content=content,
             layer=layer,
             owner=intent.owner,
-            namespace=self.namespace,
+            namespace=intent.namespace,
             tags=list(dict.fromkeys(["auto", *tags])),
             relevance=relevance,
             metadata=metadata,

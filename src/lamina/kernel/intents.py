@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Mapping
 from typing import Any, Final
 
 from lamina.domain.intent import Intent, IntentStatus
-from lamina.domain.text import check_name, clean, is_blank
+from lamina.domain.text import check_name, clean, is_blank, snake_case
 from lamina.domain.validation import check_metadata, clean_metadata
 from lamina.errors import InvalidInput, InvalidType
 from lamina.ports.clock import Clock
 
 __all__ = ["new_intent_id", "read_intent"]
 
-_HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _SAME: Final = {"owner_id": "owner", "intent_id": "id"}
-_KNOWN: Final = ("goal", "owner", "metadata", "id", "thread_id", "agent")
+_KNOWN: Final = ("goal", "owner", "metadata", "id", "thread_id", "agent", "namespace")
+_IN_METADATA: Final = ("thread_id", "agent", "namespace")
 MAX_GOAL_CHARS: Final = 4_000_000
 
 
@@ -38,14 +37,9 @@ def read_intent(
     if isinstance(given, Intent):
         if any(value is not None for value in fields.values()):
             raise InvalidInput("intent", "is given beside fields of one", "Give the intent alone, or use replace.")
-        if not isinstance(given.metadata, Mapping):
-            raise InvalidType("metadata", f"must be a mapping, not {type(given.metadata).__name__}", "Give a dict.")
         return _checked(given.replace(metadata=_metadata(given.metadata, {})))
     named = _named(given, fields)
-    metadata = named.get("metadata")
-    if metadata is not None and not isinstance(metadata, Mapping):
-        raise InvalidType("metadata", f"must be a mapping, not {type(metadata).__name__}", "Give a dict.")
-    own = _metadata(metadata or {}, named)
+    own = _metadata({} if named.get("metadata") is None else named["metadata"], named)
     owner = named.get("owner")
     id = named.get("id")
     goal = named.get("goal")
@@ -75,22 +69,24 @@ def _named(given: object, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _field(key: object) -> str:
-    spelled = _HUMP.sub("_", key).lower() if isinstance(key, str) else str(key)
+    spelled = snake_case(key) if isinstance(key, str) else str(key)
     field = _SAME.get(spelled, spelled)
     if field not in _KNOWN:
         raise InvalidInput(str(key), "is no field of an intent", f"Use: {', '.join(_KNOWN)}.")
     return field
 
 
-def _metadata(given: Mapping[str, Any], named: Mapping[str, Any]) -> dict[str, Any]:
-    """The metadata with `threadId` spelled `thread_id`, and the thread and the agent that stand beside it put in."""
+def _metadata(given: object, named: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata with `threadId` spelled `thread_id`, and what is named beside it put in."""
+    if not isinstance(given, Mapping):
+        raise InvalidType("metadata", f"must be a mapping, not {type(given).__name__}", "Give a dict.")
     own: dict[str, Any] = clean_metadata(dict(given))
     for old, name in (("threadId", "thread_id"), ("agentName", "agent")):
         if old in own:
             value = own.pop(old)
             if own.setdefault(name, value) != value:
                 raise InvalidInput(f"metadata.{old}", f"differs from {name}", "Give one of the two.")
-    for name in ("thread_id", "agent"):
+    for name in _IN_METADATA:
         value = named.get(name)
         if value is not None and own.setdefault(name, value) != value:
             raise InvalidInput(name, f"differs from metadata.{name}", "Give one of the two.")
@@ -111,7 +107,7 @@ def _checked(intent: Intent) -> Intent:
     if intent.status is not IntentStatus.PENDING:
         raise InvalidInput("intent", f"is {intent.status}", "Submit a new one.")
     check_metadata(intent.metadata)
-    for name in ("thread_id", "agent"):
+    for name in _IN_METADATA:
         if intent.metadata.get(name) is not None:
             check_name(f"metadata.{name}", intent.metadata[name])
     return intent.replace(goal=clean(intent.goal))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,6 +16,7 @@ from lamina.context.sources import ProfileProvider
 from lamina.conversation.manager import ConversationManager
 from lamina.domain.intent import Intent, IntentResult
 from lamina.errors import ConfigError, InvalidType, NotStarted
+from lamina.kernel.checks import Finding, examine_open
 from lamina.kernel.event_bus import EventBus, Handler
 from lamina.kernel.intents import read_intent
 from lamina.kernel.maintenance import MaintenanceReport, maintain, read_interval, repeated
@@ -197,27 +198,31 @@ class Kernel:
         metadata: Mapping[str, Any] | None = None,
         thread_id: str | None = None,
         agent: str | None = None,
+        namespace: str | None = None,
     ) -> IntentResult:
         """Serve a goal: compute its context, let an agent answer, keep the exchange in its thread.
 
-        An `Intent`, a mapping with the same fields (camelCase is taken), or keywords. `thread_id` and `agent` may
-        also stand in `metadata`. A thread that there is not is made, and belongs to the owner. What goes wrong
+        An `Intent`, a mapping with the same fields (camelCase is taken), or keywords. `thread_id`, `agent` and
+        `namespace` may also stand in `metadata`. A thread that there is not is made, and belongs to the owner and the
+        namespace. With a `namespace`, only its memories are looked up, and auto-save adds to it. What goes wrong
         with the agent, a model or a store is in the result's `error`, and nothing is added to the thread.
 
         Raises:
             NotStarted: the kernel is not started.
             InvalidInput: a field has a value that cannot be used, or names an agent that there is not.
             InvalidType: a field has the wrong type.
-            ScopeError: the thread is another owner's.
+            ScopeError: the thread is another owner's, or of another namespace.
             ThreadArchivedError: the thread is archived.
         """
-        fields = {"goal": goal, "owner": owner, "metadata": metadata, "thread_id": thread_id, "agent": agent}
-        return await self.execute_intent(self._read(intent, fields))
+        read = self._read(
+            intent, goal=goal, owner=owner, metadata=metadata, thread_id=thread_id, agent=agent, namespace=namespace
+        )
+        return await self._opened().turns.run(read)
 
     async def execute_intent(self, intent: Intent) -> IntentResult:
         """As `submit`, for an intent that is made already."""
         turns = self._opened().turns
-        return await turns.run(self._read(intent, {}))
+        return await turns.run(self._read(intent))
 
     async def stream(
         self,
@@ -228,17 +233,28 @@ class Kernel:
         metadata: Mapping[str, Any] | None = None,
         thread_id: str | None = None,
         agent: str | None = None,
-    ) -> AsyncIterator[str | IntentResult]:
+        namespace: str | None = None,
+    ) -> AsyncGenerator[str | IntentResult]:
         """As `submit`, with the answer in pieces as they come, and the result last.
 
         Whoever stops before the result has been given leaves nothing in the thread. An agent with tools, and one
         whose executor does not stream, gives its answer in one piece.
         """
-        fields = {"goal": goal, "owner": owner, "metadata": metadata, "thread_id": thread_id, "agent": agent}
         turns = self._opened().turns
-        async with aclosing(streamed(turns, self._read(intent, fields))) as pieces:
+        read = self._read(
+            intent, goal=goal, owner=owner, metadata=metadata, thread_id=thread_id, agent=agent, namespace=namespace
+        )
+        async with aclosing(streamed(turns, read)) as pieces:
             async for piece in pieces:
                 yield piece
+
+    async def diagnose(self) -> list[Finding]:
+        """What the checks find in the settings and the stores: `lamina doctor`, from inside. Contacts no model.
+
+        Raises:
+            AdapterError: a store failed.
+        """
+        return await examine_open(self.config, self._opened().parts, self.model_router, clock=self._clock)
 
     async def run_maintenance(self, *, decay: bool = False) -> MaintenanceReport:
         """One pass: purge what has expired, fade memories if `decay` asks for it, clean up, let plug-ins maintain."""
@@ -259,7 +275,7 @@ class Kernel:
             opened.closing.callback(task.cancel)
             yield
 
-    def _read(self, intent: Intent | Mapping[str, Any] | None, fields: Mapping[str, Any]) -> Intent:
+    def _read(self, intent: Intent | Mapping[str, Any] | None, **fields: Any) -> Intent:
         return read_intent(intent, fields, clock=self._clock, default_owner=self.config.memory.default_owner)
 
     def _opened(self) -> _Open:

@@ -40,8 +40,7 @@ async def maintain(parts: Parts, engines: ContextEngineManager, *, decay: bool) 
     A step that fails does not keep the others from being done.
     """
     report = MaintenanceReport()
-    purged = await _step(report, "purge", parts.memory.purge_expired)
-    report.purged = purged or 0
+    report.purged = await _step(report, "purge", parts.memory.purge_expired) or 0
     if decay:
         report.decay = await _step(report, "decay", parts.memory.decay)
     report.chunks_removed = await _step(report, "documents", parts.rag.purge_orphans) or 0

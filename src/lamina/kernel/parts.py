@@ -21,6 +21,7 @@ from lamina.ports.clock import Clock
 from lamina.ports.embedder import matches_from
 from lamina.ports.events import Emit
 from lamina.ports.language_model import LanguageModel
+from lamina.ports.memory_adapter import MemoryAdapter
 from lamina.ports.state_store import StateStore
 from lamina.ports.token_counter import TokenCounter
 from lamina.rag.pipeline import RagPipeline
@@ -51,6 +52,7 @@ class Parts:
 
     memory: MemoryEngine
     state: StateStore
+    chunks: MemoryAdapter
     conversation: ConversationManager
     rag: RagPipeline
     context: ContextEngine
@@ -83,16 +85,14 @@ async def open_parts(config: LaminaConfig, options: KernelOptions, closing: Asyn
         clock=options.clock,
     )
     await rag.initialize()
+    least = 0.0 if memory.embedder is None else matches_from(memory.embedder)
     context = ContextEngine(
         memory,
         conversation=conversation,
         rag=rag,
         profile_provider=options.profile_provider,
         engines=options.engines,
-        config=config.effective_context(
-            context_window=options.router.context_window,
-            min_score=0.0 if memory.embedder is None else matches_from(memory.embedder),
-        ),
+        config=config.effective_context(context_window=options.router.context_window, min_score=least),
         counter=options.counter,
         clock=options.clock,
         emit=options.emit,
@@ -101,6 +101,7 @@ async def open_parts(config: LaminaConfig, options: KernelOptions, closing: Asyn
     return Parts(
         memory=memory,
         state=stores.state,
+        chunks=stores.chunks,
         conversation=conversation,
         rag=rag,
         context=context,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from lamina import registry
 from lamina.adapters.sqlite import SqliteAdapter
+from lamina.databases.sqlite.connection import MEMORY
 from lamina.databases.sqlite.database import SqliteDatabase
 from lamina.errors import ConfigError
 from lamina.ports.memory_adapter import MemoryAdapter
@@ -17,9 +19,8 @@ from lamina.settings.project import DATABASE, DEFAULT_DATA_DIR
 from lamina.state.opening import open_state
 from lamina.state.sqlite import SqliteStateStore
 
-__all__ = ["Stores", "choose_stores"]
+__all__ = ["Stores", "choose_stores", "database_file"]
 
-IN_MEMORY: Final = ":memory:"
 _DEFAULT_TABLE: Final = MemoryConfig.model_fields["table"].default
 _CHUNKS: Final = "lamina_chunks"
 _POSTGRES: Final = "postgres"
@@ -48,9 +49,9 @@ def choose_stores(config: LaminaConfig) -> Stores:
     memory = config.memory
     name = memory.adapter_name()
     chunks_table = _CHUNKS if memory.table == _DEFAULT_TABLE else f"{memory.table}_chunks"
-    file = _file(config)
+    file = SqliteDatabase(_place(config))
     if name in {None, "sqlite"} and memory.url is None:
-        if memory.adapter is None or isinstance(memory.adapter, str):
+        if not _is_made(memory):
             memory = _with_adapter(memory, SqliteAdapter(database=file, table=memory.table))
         return Stores(memory, SqliteAdapter(database=file, table=chunks_table), _state(config, file))
     assert name is not None  # noqa: S101 - adapter_name names every url's backend
@@ -58,14 +59,25 @@ def choose_stores(config: LaminaConfig) -> Stores:
     return Stores(memory, chunks, _state(config, file))
 
 
-def _file(config: LaminaConfig) -> SqliteDatabase:
-    """The kernel's own file, which is the memories' if they are in SQLite."""
+def database_file(config: LaminaConfig) -> Path | None:
+    """The file that `choose_stores` keeps memories in; None if they are in no file, or not in SQLite."""
+    memory, place = config.memory, _place(config)
+    is_elsewhere = memory.adapter_name() not in {None, "sqlite"} or _is_made(memory)
+    return None if is_elsewhere or str(place) == MEMORY else Path(place)
+
+
+def _is_made(memory: MemoryConfig) -> bool:
+    return memory.adapter is not None and not isinstance(memory.adapter, str)
+
+
+def _place(config: LaminaConfig) -> Path | str:
+    """Where the kernel's own file is, which is the memories' if they are in SQLite."""
     memory = config.memory
     if memory.path is not None and memory.adapter_name() == "sqlite":
-        return SqliteDatabase(memory.path)
+        return memory.path
     if config.is_ephemeral or memory.adapter_name() == "memory":
-        return SqliteDatabase(IN_MEMORY)
-    return SqliteDatabase((config.data_dir or DEFAULT_DATA_DIR) / DATABASE)
+        return MEMORY
+    return (config.data_dir or DEFAULT_DATA_DIR) / DATABASE
 
 
 def _state(config: LaminaConfig, file: SqliteDatabase) -> StateStore:

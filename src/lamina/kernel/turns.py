@@ -13,6 +13,7 @@ from lamina.agents import Agent, AgentAnswer, AgentRegistry, Tool, ToolContext
 from lamina.agents.executing import OnPiece, Turn, run_agent
 from lamina.agents.metering import AbsentModel, MeteredModel
 from lamina.agents.tool_loop import sent_for_tools
+from lamina.context.manager import ContextEngineManager
 from lamina.context.request import session_of
 from lamina.domain.context import ComputedContext
 from lamina.domain.intent import Intent, IntentError, IntentResult, IntentStatus
@@ -69,7 +70,7 @@ class TurnRunner:
     parts: Parts
     agents: AgentRegistry
     router: ModelRouter
-    engines: Any
+    engines: ContextEngineManager
     limits: AgentsConfig
     clock: Clock
     emit: Emit
@@ -87,7 +88,7 @@ class TurnRunner:
 
         Raises:
             InvalidInput: it names an agent that there is not.
-            ScopeError: its thread is another owner's.
+            ScopeError: its thread is another owner's, or of another namespace.
             ThreadArchivedError: its thread is archived.
         """
         begun = perf_counter()
@@ -132,7 +133,11 @@ class TurnRunner:
         if intent.thread_id is None:
             return
         thread = await self.parts.conversation.retrieve(intent.thread_id, owner=intent.owner)
-        if thread is not None and thread.status is ThreadStatus.ARCHIVED:
+        if thread is None:
+            return
+        if intent.namespace is not None and thread.namespace != intent.namespace:
+            raise ScopeError(f"The thread {intent.thread_id!r} is of another namespace.")
+        if thread.status is ThreadStatus.ARCHIVED:
             raise ThreadArchivedError(intent.thread_id)
 
     async def _answered(self, serving: _Serving) -> AgentAnswer:
@@ -158,6 +163,7 @@ class TurnRunner:
                 goal=intent.goal,
                 owner_id=intent.owner,
                 thread_id=intent.thread_id,
+                namespace=intent.namespace,
                 model=serving.model.model,
                 system=definition.instructions,
                 tools=sent_for_tools([*definition.tools, *serving.more_tools], serving.model),
@@ -217,6 +223,8 @@ class TurnRunner:
         if intent.thread_id is None:
             return
         try:
+            if intent.namespace is not None:
+                await self.parts.conversation.create(intent.thread_id, owner=intent.owner, namespace=intent.namespace)
             result.messages = await self.parts.conversation.add_messages(
                 intent.thread_id, result.messages, owner=intent.owner
             )

@@ -23,7 +23,7 @@ from lamina.ports.hooks import MemoryHooks
 from lamina.ports.memory_adapter import META_TENANT, MemoryAdapter
 from lamina.settings import EmbeddingConfig, MemoryConfig, define_memory_config
 
-__all__ = ["create_memory_engine"]
+__all__ = ["DEFAULT_EMBEDDER", "create_memory_engine"]
 
 NO_EMBEDDER: Final = "none"
 DEFAULT_EMBEDDER: Final = "builtin"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -12,7 +11,7 @@ from typing import Any, TypedDict
 from lamina.domain.filters import And, Compare, Filter, MemoryFilter, Not, Or, Where
 from lamina.domain.memory import UNSET, Layer, MemoryEntry, Trust, Unset
 from lamina.domain.recall import SearchMode
-from lamina.domain.text import clean
+from lamina.domain.text import clean, snake_case
 from lamina.domain.validation import check_entry, check_instant, check_ttl, check_unit_interval, clean_metadata
 from lamina.errors import InvalidInput, InvalidType
 
@@ -35,9 +34,6 @@ __all__ = [
     "read_texts",
     "read_trust",
 ]
-
-
-_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -93,7 +89,7 @@ def read_input(item: object) -> MemoryInput:
         raise InvalidType(
             "content", f"must be text, not {type(item).__name__}", "Give a str, a mapping or a MemoryInput."
         )
-    named = {_HUMP.sub("_", key).lower() if isinstance(key, str) else key: value for key, value in item.items()}
+    named = {snake_case(key) if isinstance(key, str) else key: value for key, value in item.items()}
     if "content" not in named:
         raise InvalidInput("content", "is missing", "Give the text to remember under the key 'content'.")
     known = [each.name for each in dataclasses.fields(MemoryInput)]

@@ -17,6 +17,7 @@ from lamina.domain.text import clean
 from lamina.errors import ConfigError, InvalidType, ProviderError, ProviderUnavailable, Unsupported
 from lamina.ports.embedder import Embedder
 from lamina.ports.language_model import ChatMessage, Completion, LanguageModel
+from lamina.providers.host_calls import call_host, is_async
 from lamina.providers.structured_output import ObjectSchema, request_object
 from lamina.providers.vectors import BatchEmbed, embed_checked
 
@@ -188,7 +189,7 @@ class CallableLanguageModel:
         if self._stream is None:
             raise Unsupported(f"The language model {self._model}", "streaming", "Give as_language_model a stream=.")
         with _translated(self._provider):
-            pieces = await _call(self._stream, messages, materialise=False)
+            pieces = await call_host(self._stream, messages)
             async for piece in _iterated(pieces):
                 yield self._text(piece)
 
@@ -197,7 +198,7 @@ class CallableLanguageModel:
 
     async def _ask(self, messages: Sequence[ChatMessage]) -> Completion:
         with _translated(self._provider):
-            answer = await _call(self._complete, messages, materialise=False)
+            answer = await call_host(self._complete, messages)
         return answer if isinstance(answer, Completion) else Completion(text=self._text(answer))
 
     def _text(self, answer: object) -> str:
@@ -266,40 +267,26 @@ def _functions_of(thing: object) -> tuple[BatchEmbed, BatchEmbed | None]:
 
 def _batch(function: Callable[[list[str]], Any]) -> BatchEmbed:
     async def embed(texts: list[str]) -> Iterable[Any]:
-        return cast("Iterable[Any]", await _call(function, texts))
+        return cast("Iterable[Any]", await _listed(function, texts))
 
     return embed
 
 
 def _one_by_one(function: Callable[[str], Any]) -> BatchEmbed:
     async def embed(texts: list[str]) -> Iterable[Any]:
-        return [await _call(function, text) for text in texts]
+        return [await _listed(function, text) for text in texts]
 
     return embed
 
 
-async def _call(function: Callable[..., Any], argument: object, *, materialise: bool = True) -> Any:
-    """What the function returns; a sync one runs in a worker thread, and so does a generator that it returns.
-
-    When the caller is cancelled or times out, the thread is left to end by itself.
-    """
+async def _listed(function: Callable[..., Any], argument: object) -> Any:
+    """As `call_host`; a generator that a sync function returns is read in the thread, too."""
 
     def run() -> Any:
         result = function(argument)
-        return list(result) if materialise and isinstance(result, Iterator) else result
+        return list(result) if isinstance(result, Iterator) else result
 
-    if _is_async(function):
-        result = function(argument)
-    else:
-        result = await to_thread.run_sync(run, abandon_on_cancel=True)
-    return await result if inspect.isawaitable(result) else result
-
-
-def _is_async(function: Callable[..., Any]) -> bool:
-    return any(
-        inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each)
-        for each in (function, getattr(function, "__call__", None))  # noqa: B004 - the method, not whether there is one
-    )
+    return await (call_host(function, argument) if is_async(function) else call_host(run))
 
 
 async def _iterated(pieces: Any) -> AsyncIterator[Any]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import count
 from typing import Final
 
 from lamina.domain.document import Document
 from lamina.domain.filters import Expiry, MemoryFilter
 from lamina.domain.memory import DEFAULT_NAME, MemoryEntry, Vector
-from lamina.domain.recall import RecallResult, Results, SearchMode
+from lamina.domain.recall import Results, SearchMode
 from lamina.domain.scope import Scope
 from lamina.errors import ConfigError
 from lamina.memory.access import AccessCounters
@@ -31,7 +32,7 @@ from lamina.settings import ScoringConfig
 __all__ = ["ChunkIndex"]
 
 BATCH: Final = 256
-"""Rows that are deleted or looked up at a time."""
+"""Rows that are deleted at a time."""
 
 
 class ChunkIndex:
@@ -95,10 +96,11 @@ class ChunkIndex:
                 found[row.entry.content] = row.entry.embedding
         return found
 
-    async def search(self, request: RecallRequest) -> tuple[list[tuple[ChunkRow, float]], Results[RecallResult]]:
-        """The best rows with their scores, of whatever edition; and the recall's own answer."""
+    async def search(self, request: RecallRequest) -> Results[tuple[ChunkRow, float]]:
+        """The best rows with their scores, of whatever edition."""
         results = await self._recaller.recall(request)
-        return [(self._row(result.entry), result.score) for result in results], results
+        rows = [(self._row(result.entry), result.score) for result in results]
+        return Results(rows, degraded=results.degraded)
 
     async def rows(self, head: Document, start: int = 0, stop: int | None = None) -> AsyncIterator[ChunkRow]:
         """The head's rows from `start` to before `stop`, in order; those that are gone are passed over."""
@@ -118,21 +120,19 @@ class ChunkIndex:
         ends = {0, head.chunks - 1}
         return head.chunks > 0 and all([await self.row(head, index) is not None for index in ends])
 
-    async def discard(self, editions: Iterable[str], at_least: int = 0) -> int:
+    async def discard(self, editions: Iterable[str]) -> int:
         """Delete the rows of the editions, and return how many there were.
 
-        Rows are written in order, so that the first gap of a whole batch after the `at_least` first is the end.
+        Rows are written in order, so that a gap of a whole batch is the end.
         """
         deleted = 0
         for edition in dict.fromkeys(editions):
-            start = 0
-            while True:
+            for start in count(step=BATCH):
                 ids = [chunk_id(edition, index) for index in range(start, start + BATCH)]
                 gone = sum(await self.adapter.delete_many(self.scope, ids))
-                deleted += gone
-                start += BATCH
-                if not gone and start >= at_least:
+                if not gone:
                     break
+                deleted += gone
         return deleted
 
     async def editions(self) -> dict[str, tuple[str, datetime]]:

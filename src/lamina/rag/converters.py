@@ -90,6 +90,17 @@ def _decoded(name: str, data: bytes) -> str:
     return text
 
 
+def _members(name: str, archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    """What is in the archive, if it may be unpacked."""
+    members = archive.infolist()
+    if len(members) > MAX_MEMBERS or sum(member.file_size for member in members) > MAX_UNPACKED:
+        raise InvalidInput("path", f"{name!r} would unpack to too much", f"The limit is {MAX_UNPACKED} bytes.")
+    packings = {member.compress_type for member in members}  # the others cannot be unpacked piece by piece
+    if not packings <= _PACKINGS or len(set(archive.namelist())) < len(members):
+        raise InvalidInput("path", f"{name!r} is packed in an unusual way", "Save it anew.")
+    return members
+
+
 def _repacked(name: str, data: bytes) -> bytes:
     """The archive packed anew, so that its members really have the sizes that it names.
 
@@ -99,8 +110,7 @@ def _repacked(name: str, data: bytes) -> bytes:
     clean = io.BytesIO()
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive, zipfile.ZipFile(clean, "w", zipfile.ZIP_DEFLATED) as copy:
-            _check_members(name, archive.infolist())
-            for member in archive.infolist():
+            for member in _members(name, archive):
                 with archive.open(member) as packed, copy.open(member.filename, "w") as unpacked:
                     shutil.copyfileobj(packed, unpacked, _PIECE)
     except InvalidInput:
@@ -108,14 +118,6 @@ def _repacked(name: str, data: bytes) -> bytes:
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError, RuntimeError) as error:
         raise InvalidInput("path", f"{name!r} is damaged or locked: {error}", "Save it anew.") from error
     return clean.getvalue()
-
-
-def _check_members(name: str, members: list[zipfile.ZipInfo]) -> None:
-    if len(members) > MAX_MEMBERS or sum(member.file_size for member in members) > MAX_UNPACKED:
-        raise InvalidInput("path", f"{name!r} would unpack to too much", f"The limit is {MAX_UNPACKED} bytes.")
-    packings = {member.compress_type for member in members}  # the others cannot be unpacked piece by piece
-    if not packings <= _PACKINGS or len({member.filename for member in members}) < len(members):
-        raise InvalidInput("path", f"{name!r} is packed in an unusual way", "Save it anew.")
 
 
 def _check_cells(name: str, data: bytes) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from lamina.rag.units import Count
 
-__all__ = ["head_end", "pieces", "tail_start", "windows"]
+__all__ = ["pieces", "tail_start", "windows"]
 
 _JOINERS: Final = "\u200d\ufe0e\ufe0f"
 _MAX_BACK: Final = 32

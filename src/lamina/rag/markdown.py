@@ -12,7 +12,7 @@ from typing import Final
 
 from lamina.rag.units import Kind, Line, Unit
 
-__all__ = ["MAX_DEPTH", "blocks", "item_offset", "quote_offset"]
+__all__ = ["blocks", "indent_of", "item_offset", "quote_offset"]
 
 MAX_DEPTH: Final = 8
 """Quotes and list items nested deeper are taken as text."""
@@ -291,7 +291,8 @@ class _Scanner:
                 title = " ".join(self._text[line.at : line.stop].strip() for line in self._taken)
                 self._take()
                 return self._made(Kind.HEADING, title=_plain_title(title), level=level)
-            if (is_shallow and self._starts_block()) or self._is_table():
+            # A deep fence begins here all the same: components in MDX indent what they hold.
+            if self._is_fence() or (is_shallow and self._starts_block()) or self._is_table():
                 break
             self._take()
         return self._made(Kind.PARAGRAPH)

@@ -16,6 +16,7 @@ from lamina.domain.text import check_name
 from lamina.domain.validation import check_unit_interval, check_whole_number
 from lamina.errors import DocumentNotFound
 from lamina.memory.embedding import Progress, ReembedReport
+from lamina.memory.factory import DEFAULT_EMBEDDER
 from lamina.memory.inputs import read_filter, read_mode, read_query
 from lamina.memory.recall import RecallRequest
 from lamina.ports.clock import Clock, IdFactory, utc_now
@@ -36,10 +37,8 @@ from lamina.settings.rag import RagConfig
 
 __all__ = ["RagPipeline", "new_document_id"]
 
-DEFAULT_EMBEDDER: Final = "builtin"
 MAX_TOP_K: Final = 1_000
 MAX_NEIGHBORS: Final = 100
-PAGE: Final = 500
 
 
 def new_document_id() -> str:

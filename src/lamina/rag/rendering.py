@@ -30,4 +30,5 @@ def _block(chunk: RagChunk) -> str:
     source = " ".join(chunk.source.split()).replace("] (", "] \\(")
     titles = " > ".join(str(title) for title in chunk.metadata.get("headers", ()))
     label = f"[{source}] (score {chunk.score:.2f})" + (f" {' '.join(titles.split())}" if titles else "")
-    return f"{label}\n{_IMITATION.sub(lambda _: chr(92), chunk.text.strip())}"
+    text = _IMITATION.sub(r"\\", chunk.text.strip())
+    return f"{label}\n{text}"

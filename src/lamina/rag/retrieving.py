@@ -44,7 +44,7 @@ class Retriever:
         seen: dict[str, str] = {}
         while True:
             rounds += 1
-            rows, results = await self._index.search(replace(request, limit=limit))
+            rows = await self._index.search(replace(request, limit=limit))
             heads = await self._heads(request, [row for row, _ in rows])
             hits = [_Hit(row, heads[row.document], score) for row, score in rows if row.is_of(heads.get(row.document))]
             passed_over = {row.document for row, _ in rows if not row.is_of(heads.get(row.document))}
@@ -57,7 +57,7 @@ class Retriever:
             if lacks:
                 limit *= 2
         chunks = [await self._joined(hit, neighbors) for hit in chosen]
-        return Results(chunks, degraded=results.degraded)
+        return Results(chunks, degraded=rows.degraded)
 
     async def _heads(self, request: RecallRequest, rows: list[ChunkRow]) -> dict[str, Document]:
         """The documents of the rows that the request may see."""

@@ -115,7 +115,7 @@ _WAYS: dict[Kind, Callable[[Splitter, Unit], Iterator[Unit]]] = {
     Kind.CODE: Splitter.single_lines,
     Kind.RAW: Splitter.single_lines,
     Kind.PARAGRAPH: Splitter.sentences,
-    Kind.ROW: Splitter.by_force,
+    Kind.ROW: Splitter.lines_or_pieces,
     Kind.SENTENCE: Splitter.lines_or_pieces,
     Kind.LINE: Splitter.by_force,
     Kind.PIECE: Splitter.by_force,

@@ -148,10 +148,11 @@ class MemoryConfig(StrictModel):
 
     Where: `provider` or `adapter` names a backend (`adapter` may also be an adapter instance), `path` is
     a file, `url` an address; see `adapter_name`. `default_relevance` is 0.5, so that a memory said to
-    be important outranks one about which nothing was said. `working_storage` is `memory` (entries of
-    the working layer die with the process) or `adapter`. `working_memory_ttl` and `layer_ttls` are in
-    seconds (or timedeltas); None or `never` is no end. Under `strict_namespace` a recall that names no
-    namespace stays in the default one; under `strict_owner` shared layers are bound to their owner too.
+    be important outranks one about which nothing was said; a kernel's is 1 unless it is set.
+    `working_storage` is `memory` (entries of the working layer die with the process) or `adapter`.
+    `working_memory_ttl` and `layer_ttls` are in seconds (or timedeltas); None or `never` is no end. Under
+    `strict_namespace` a recall that names no namespace stays in the default one; under `strict_owner` shared
+    layers are bound to their owner too.
     `embed` and `embed_batch` are callables, sync or async, and take the place of `embedding`.
     `version` 1 scores by similarity and relevance only. `v1_path` is an SQLite file that version 1 wrote, which
     recalls fall back on until `migrate_v1` has copied it.

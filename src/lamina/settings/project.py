@@ -57,11 +57,6 @@ class LaminaConfig(StrictModel):
             return self.ephemeral
         return self.environment != "production" and not self._named_places() and self.data_dir is None
 
-    @property
-    def is_production(self) -> bool:
-        """Whether the environment is `production`."""
-        return self.environment == "production"
-
     def _named_places(self) -> list[str]:
         """The settings that name a place where something is to be kept."""
         memory = self.memory

@@ -64,6 +64,26 @@ async def test_memories_and_conversations_share_one_file_and_one_writing_thread(
     assert threads() == before
 
 
+@pytest.mark.parametrize("turns", range(4))
+async def test_closing_that_is_cancelled_leaves_no_thread_behind(file: Path, turns: int) -> None:
+    before = threads()
+    store = SqliteStateStore(file)
+    await store.initialize()
+    closing = asyncio.create_task(store.close())
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    if turns == 0:  # it had not begun
+        await store.close()
+    for _ in range(3000):  # they end on their own
+        if threads() == before:
+            break
+        await asyncio.sleep(0.01)
+    assert threads() == before
+
+
 async def test_who_leaves_closes_nothing_for_the_others_and_may_come_again(file: Path) -> None:
     database = SqliteDatabase(file)
     adapter, store = SqliteAdapter(database=database), SqliteStateStore(database=database)

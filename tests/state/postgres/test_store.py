@@ -52,10 +52,10 @@ async def test_adding_to_a_long_thread_and_reading_its_end_reads_as_many_rows_as
                 lambda session, ref=ref: messages.events(session, ref, after=0, before=None, limit=50, newest=True),
             ),
             await touched(store, lambda session, ref=ref: messages.live_size(session, ref)),
-            await touched(store, lambda session, ref=ref: messages.of_system(session, ref, 4000)),
-            await touched(store, lambda session, ref=ref: messages.find(session, ref, ["m7"])),
-            await touched(store, lambda session, ref=ref: threads.get(session, ref)),
-            await touched(store, lambda session, ref=ref: summaries.listed(session, ref, 1)),
+            await touched(store, lambda session, ref=ref: messages.system_events(session, ref, 4000)),
+            await touched(store, lambda session, ref=ref: messages.find_events(session, ref, ["m7"])),
+            await touched(store, lambda session, ref=ref: threads.get_thread(session, ref)),
+            await touched(store, lambda session, ref=ref: summaries.summaries(session, ref, 1)),
         ]
         for ref in (short, long)
     ]
@@ -68,7 +68,9 @@ async def test_listing_heads_reads_no_messages(store):
     await fill(store, 100)
     rows = await touched(
         store,
-        lambda session: threads.listed(session, REF.tenant, REF.kind, owner=None, status=None, limit=10, offset=0),
+        lambda session: threads.list_threads(
+            session, REF.tenant, REF.kind, owner=None, status=None, limit=10, offset=0
+        ),
     )
     assert rows < 10
 

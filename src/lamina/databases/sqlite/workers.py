@@ -54,10 +54,6 @@ class _Job:
             self.loop.call_soon_threadsafe(_settle, self.future, outcome, error)
 
 
-def _approve() -> None:
-    pass
-
-
 def _nothing(_: sqlite3.Connection) -> None:
     pass
 
@@ -81,7 +77,7 @@ class Workers:
     def __init__(
         self,
         connect: Callable[[bool], sqlite3.Connection],
-        check: Callable[[], None] = _approve,
+        check: Callable[[], None],
         *,
         place: str,
         readers: int,
@@ -113,9 +109,16 @@ class Workers:
         return await self._submit(self._writing, work, _Kind.ALONE)
 
     async def stop(self) -> None:
-        """Let the threads finish what they were given and close their connections, the writing one last."""
-        await asyncio.gather(*(self._submit(self._reading, _nothing, _Kind.STOP) for _ in self._readers))
-        await self._submit(self._writing, _nothing, _Kind.STOP)
+        """Let the threads finish what they were given and close their connections, the writing one last.
+
+        Where it is cancelled they end all the same, and are not waited for.
+        """
+        try:
+            await asyncio.gather(*(self._submit(self._reading, _nothing, _Kind.STOP) for _ in self._readers))
+            await self._submit(self._writing, _nothing, _Kind.STOP)
+        except BaseException:
+            self.abandon()
+            raise
         for thread in (*self._readers, self._writer):
             thread.join()  # it has answered, and is about to end
 

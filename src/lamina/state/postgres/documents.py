@@ -7,14 +7,15 @@ from typing import Any
 
 from lamina.databases.postgres.schema import Session
 from lamina.domain.document import Document
-from lamina.state.postgres.rows import document_from_row, json_text, read_rows
+from lamina.domain.message_json import json_text
+from lamina.state.postgres.rows import document_of
 from lamina.state.postgres.threads import tenant_key
 
-__all__ = ["delete", "find", "get_all", "save"]
+__all__ = ["delete_document", "find_documents", "get_documents", "save_document"]
 
 
-def save(session: Session, document: Document, expected: int | None) -> bool:
-    """Insert the head, or replace the one of the expected generation."""
+def save_document(session: Session, document: Document, expected_generation: int | None) -> bool:
+    """As `StateStore.save_document`, with a head that passed `storable_document`."""
     parameters: dict[str, Any] = {
         "tenant": document.tenant,
         "id": document.id,
@@ -26,9 +27,9 @@ def save(session: Session, document: Document, expected: int | None) -> bool:
         "options": json_text(document.options),
         "chunks": document.chunks,
         "generation": document.generation,
-        "expected": expected,
+        "expected": expected_generation,
     }
-    if expected is None:
+    if expected_generation is None:
         change = (
             "INSERT INTO {schema}.documents"
             " (tenant, id, source, owner, ingested_at, metadata, digest, options, chunks, generation)"
@@ -45,13 +46,13 @@ def save(session: Session, document: Document, expected: int | None) -> bool:
     return session.execute(change, parameters).rowcount > 0
 
 
-def get_all(session: Session, tenant: str, ids: Sequence[str]) -> list[Document]:
-    """The heads of these ids, by id."""
+def get_documents(session: Session, tenant: str, ids: Sequence[str]) -> list[Document]:
+    """As `StateStore.get_documents`."""
     query = "SELECT {document} FROM {schema}.documents WHERE {of_tenant} AND id = ANY(%(ids)s) ORDER BY id"
-    return read_rows(document_from_row, session.execute(query, {"tenant": tenant, "ids": list(ids)}))
+    return [document_of(row) for row in session.execute(query, {"tenant": tenant, "ids": list(ids)})]
 
 
-def find(
+def find_documents(
     session: Session,
     tenant: str,
     *,
@@ -61,7 +62,7 @@ def find(
     limit: int | None,
     offset: int,
 ) -> list[Document]:
-    """Heads, by source and then id."""
+    """As `StateStore.find_documents`."""
     query = "SELECT {document} FROM {schema}.documents WHERE {of_tenant}"
     if source is not None:
         query += " AND source = %(source)s"
@@ -71,13 +72,13 @@ def find(
         query += " AND owner IS NOT NULL"
     query += " ORDER BY source, id LIMIT %(limit)s OFFSET %(offset)s"
     parameters = {"tenant": tenant, "source": source, "owner": owner, "limit": limit, "offset": offset}
-    return read_rows(document_from_row, session.execute(query, parameters))
+    return [document_of(row) for row in session.execute(query, parameters)]
 
 
-def delete(session: Session, tenant: str, id: str, expected: int | None) -> bool:
-    """Delete the head, if it has this generation or if none is expected."""
+def delete_document(session: Session, tenant: str, id: str, expected_generation: int | None) -> bool:
+    """As `StateStore.delete_document`."""
     query = (
         "DELETE FROM {schema}.documents WHERE {of_tenant} AND id = %(id)s"
         " AND generation = coalesce(%(expected)s, generation)"
     )
-    return session.execute(query, {"tenant": tenant, "id": id, "expected": expected}).rowcount > 0
+    return session.execute(query, {"tenant": tenant, "id": id, "expected": expected_generation}).rowcount > 0

@@ -4,70 +4,76 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from lamina.databases.postgres.schema import Session
-from lamina.domain.message_json import message_to_json
-from lamina.domain.storable import MAX_INDEX, is_same_event
-from lamina.domain.thread import ThreadEvent, ThreadRef, ThreadStatus
-from lamina.errors import InvalidInput, ThreadArchivedError, ThreadNotFound
-from lamina.state.postgres.rows import event_from_row, json_text, naming, read_rows
+from lamina.domain.storable import is_same_event, placed_event
+from lamina.domain.thread import Thread, ThreadEvent, ThreadRef, ThreadStatus
+from lamina.errors import ThreadArchivedError, ThreadNotFound
+from lamina.state.postgres.rows import event_of, naming, values_of_event
+from lamina.state.postgres.threads import lock_thread, make_thread
 
-__all__ = ["append", "delete", "events", "find", "live_size", "of_system", "replace"]
+__all__ = [
+    "append",
+    "begin_thread",
+    "delete_events",
+    "events",
+    "find_events",
+    "live_size",
+    "replace_events",
+    "system_events",
+]
 
 
 def append(session: Session, ref: ThreadRef, given: Sequence[ThreadEvent], now: datetime) -> list[ThreadEvent]:
-    """Add what the thread has not, and return what it then has of what was given, in that order."""
-    lock = "SELECT key, status, last_index FROM {schema}.threads WHERE {this_thread} FOR NO KEY UPDATE"
-    row = session.execute(lock, naming(ref)).fetchone()  # whoever appends next waits here, for this one's indexes
-    if row is None:
+    """As `StateStore.append`, with events that passed `storable_event`."""
+    found = lock_thread(session, ref)
+    if found is None:
         raise ThreadNotFound(ref.id)
-    key, status, last_index = row
-    if status == ThreadStatus.ARCHIVED:
+    key, head = found
+    if head.status is ThreadStatus.ARCHIVED:
         raise ThreadArchivedError(ref.id)
+    last = head.last_index
     kept = _by_id(session, key, [event.message.id for event in given])
     parent = _newest_id(session, key)
     added: list[ThreadEvent] = []
     for event in given:
-        message = event.message
-        if message.id in kept:
+        if event.message.id in kept:
             continue
-        last_index += 1
-        message = message.replace(index=last_index, timestamp=message.timestamp or now, parent=message.parent or parent)
-        kept[message.id] = event.replace(message=message)
-        added.append(kept[message.id])
-        parent = message.id
+        last += 1
+        stored = placed_event(event, last, parent=parent, now=now)
+        parent = stored.message.id
+        kept[parent] = stored
+        added.append(stored)
     if added:
         _insert(session, key, added, now)
     return [kept[event.message.id] for event in given]
 
 
+def begin_thread(
+    session: Session, thread: Thread, given: Sequence[ThreadEvent], now: datetime
+) -> list[ThreadEvent] | None:
+    """As `StateStore.begin_thread`, with what passed `storable_thread` and `storable_event`."""
+    return append(session, thread.ref, given, now) if make_thread(session, thread) else None
+
+
 def _insert(session: Session, key: int, added: Sequence[ThreadEvent], now: datetime) -> None:
-    last_index = added[-1].message.index
-    if last_index > MAX_INDEX:
-        raise InvalidInput("thread_id", f"the thread has {MAX_INDEX} messages", "Go on in another thread.")
     insert = (
         "INSERT INTO {schema}.messages (thread, index, id, role, tokens, counter, message, state)"
         " VALUES (%s, %s, %s, %s, %s, %s, %s, %s)"
     )
-    session.execute_many(insert, [(key, event.message.index, event.message.id, *_values(event)) for event in added])
+    session.execute_many(
+        insert, [(key, event.message.index, event.message.id, *values_of_event(event)) for event in added]
+    )
     update = (
         "UPDATE {schema}.threads SET last_index = %s, updated_at = %s,"
         " live_count = live_count + %s, live_tokens = live_tokens + %s WHERE key = %s"
     )
-    session.execute(update, (last_index, now, len(added), sum(event.tokens for event in added), key))
-
-
-def _values(event: ThreadEvent) -> tuple[Any, ...]:
-    """What of an event may be replaced, in the order of the columns."""
-    message = event.message
-    texts = json_text(message_to_json(message)), json_text(event.state)
-    return message.role.value, event.tokens, event.counter, *texts
+    session.execute(update, (added[-1].message.index, now, len(added), sum(event.tokens for event in added), key))
 
 
 def _by_id(session: Session, key: int, ids: Sequence[str]) -> dict[str, ThreadEvent]:
     query = "SELECT {event} FROM {schema}.messages WHERE thread = %s AND id = ANY(%s)"
-    found = read_rows(event_from_row, session.execute(query, (key, list(ids))))
+    found = map(event_of, session.execute(query, (key, list(ids))))
     return {event.message.id: event for event in found}
 
 
@@ -80,82 +86,75 @@ def _newest_id(session: Session, key: int) -> str | None:
 def events(
     session: Session, ref: ThreadRef, *, after: int, before: int | None, limit: int | None, newest: bool
 ) -> list[ThreadEvent]:
-    """Messages between the two indexes, in order."""
+    """As `StateStore.events`."""
     query = "SELECT {event} FROM {schema}.messages WHERE {of_thread} AND index > %(after)s"
     if before is not None:
         query += " AND index < %(before)s"
     query += " ORDER BY index DESC" if newest else " ORDER BY index"
     parameters = naming(ref) | {"after": after, "before": before, "limit": limit}
-    found = read_rows(event_from_row, session.execute(query + " LIMIT %(limit)s", parameters))
+    found = [event_of(row) for row in session.execute(query + " LIMIT %(limit)s", parameters)]
     return found[::-1] if newest else found
 
 
-def find(session: Session, ref: ThreadRef, ids: Sequence[str]) -> list[ThreadEvent]:
-    """The messages of these ids, in order of index."""
+def find_events(session: Session, ref: ThreadRef, ids: Sequence[str]) -> list[ThreadEvent]:
+    """As `StateStore.find_events`."""
     query = "SELECT {event} FROM {schema}.messages WHERE {of_thread} AND messages.id = ANY(%(ids)s) ORDER BY index"
-    return read_rows(event_from_row, session.execute(query, naming(ref) | {"ids": list(ids)}))
+    return [event_of(row) for row in session.execute(query, naming(ref) | {"ids": list(ids)})]
 
 
-def of_system(session: Session, ref: ThreadRef, before: int) -> list[ThreadEvent]:
-    """The messages that instruct the model, in order."""
+def system_events(session: Session, ref: ThreadRef, before: int) -> list[ThreadEvent]:
+    """As `StateStore.system_events`."""
     query = (
         "SELECT {event} FROM {schema}.messages WHERE {of_thread} AND role = 'system'"
         " AND index < %(before)s ORDER BY index"
     )
-    return read_rows(event_from_row, session.execute(query, naming(ref) | {"before": before}))
+    return [event_of(row) for row in session.execute(query, naming(ref) | {"before": before})]
 
 
-def replace(session: Session, ref: ThreadRef, given: Sequence[ThreadEvent], expected: Sequence[ThreadEvent]) -> bool:
-    """Put these in the place of the kept ones, if all that is expected is still so."""
-    found = _lock(session, ref)
+def replace_events(
+    session: Session, ref: ThreadRef, new: Sequence[ThreadEvent], expected: Sequence[ThreadEvent]
+) -> bool:
+    """As `StateStore.replace_events`, with events that passed `storable_replacement`."""
+    found = lock_thread(session, ref)
     if found is None:
         return False
-    key, folded_through = found
-    kept = _by_id(session, key, [event.message.id for event in (*given, *expected)])
+    key, head = found
+    kept = _by_id(session, key, [event.message.id for event in (*new, *expected)])
     for event in expected:
         if event.message.id not in kept or not is_same_event(kept[event.message.id], event):
             return False
-    for event in given:
+    for event in new:
         if event.message.id not in kept or kept[event.message.id].message.index != event.message.index:
             return False
     update = (
         "UPDATE {schema}.messages SET role = %s, tokens = %s, counter = %s, message = %s, state = %s"
         " WHERE thread = %s AND index = %s"
     )
-    session.execute_many(update, [(*_values(event), key, event.message.index) for event in given])
-    grown = sum(event.tokens - kept[event.message.id].tokens for event in given if event.message.index > folded_through)
+    session.execute_many(update, [(*values_of_event(event), key, event.message.index) for event in new])
+    live = [event for event in new if event.message.index > head.folded_through]
+    grown = sum(event.tokens - kept[event.message.id].tokens for event in live)
     _add_live(session, key, 0, grown)
     return True
 
 
-def delete(session: Session, ref: ThreadRef, ids: Sequence[str]) -> int:
-    """Delete messages; how many there were."""
-    found = _lock(session, ref)
+def delete_events(session: Session, ref: ThreadRef, ids: Sequence[str]) -> int:
+    """As `StateStore.delete_events`."""
+    found = lock_thread(session, ref)
     if found is None:
         return 0
-    key, folded_through = found
+    key, head = found
     query = "DELETE FROM {schema}.messages WHERE thread = %s AND id = ANY(%s) RETURNING index, tokens"
     gone = session.execute(query, (key, list(ids))).fetchall()
-    live = [tokens for index, tokens in gone if index > folded_through]
+    live = [tokens for index, tokens in gone if index > head.folded_through]
     _add_live(session, key, -len(live), -sum(live))
     return len(gone)
 
 
 def live_size(session: Session, ref: ThreadRef) -> tuple[int, int]:
-    """How many messages no summary covers, and their tokens: kept in the head, whatever the thread's length."""
+    """As `StateStore.live_size`: kept in the head, so that a long thread costs no more than a short one."""
     query = "SELECT live_count, live_tokens FROM {schema}.threads WHERE {this_thread}"
     count, tokens = session.execute(query, naming(ref)).fetchone() or (0, 0)
     return count, tokens
-
-
-def _lock(session: Session, ref: ThreadRef) -> tuple[int, int] | None:
-    """The thread's key, and through which index it is folded.
-
-    Whoever changes its messages locks its row first, so that no two wait for each other.
-    """
-    query = "SELECT key, folded_through FROM {schema}.threads WHERE {this_thread} FOR NO KEY UPDATE"
-    row = session.execute(query, naming(ref)).fetchone()
-    return (row[0], row[1]) if row else None
 
 
 def _add_live(session: Session, key: int, count: int, tokens: int) -> None:

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, Final, LiteralString, TypeAlias, TypeVar
+from typing import Any, Final, LiteralString, TypeAlias
 
 from lamina.databases.postgres.failures import damaged
 from lamina.domain.document import Document
-from lamina.domain.message_json import message_from_json
+from lamina.domain.message_json import json_text, message_from_json, message_to_json
 from lamina.domain.thread import Summary, SummarySource, Thread, ThreadEvent, ThreadKind, ThreadRef, ThreadStatus
 
-__all__ = [
-    "FRAGMENTS",
-    "document_from_row",
-    "event_from_row",
-    "json_text",
-    "naming",
-    "read_rows",
-    "summary_from_row",
-    "thread_from_row",
-]
-
-T = TypeVar("T")
+__all__ = ["FRAGMENTS", "document_of", "event_of", "naming", "summary_of", "thread_of", "values_of_event"]
 
 Row: TypeAlias = Sequence[Any]
 
@@ -35,7 +24,7 @@ FRAGMENTS: Final[dict[str, LiteralString]] = {
         "%(tenant)s::text, kind, id, owner, namespace, status, metadata, created_at, updated_at,"
         " last_index, folded_through, revision"
     ),
-    "event": "message, state, tokens, counter",
+    "event": "index, message, state, tokens, counter",
     "summary": "from_index, to_index, created_at, source, text, topics, facts, form, tokens",
     "document": "%(tenant)s::text, id, source, owner, ingested_at, metadata, digest, options, chunks, generation",
 }
@@ -48,86 +37,91 @@ def naming(ref: ThreadRef) -> dict[str, Any]:
     return {"tenant": ref.tenant, "kind": ref.kind.value, "id": ref.id}
 
 
-def json_text(value: Any) -> str:
-    """The value as JSON, its keys in their order."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def read_rows(read: Callable[[Row], T], rows: Iterable[Row]) -> list[T]:
-    """The values of the rows.
-
-    Raises:
-        StoreDamaged: one of them cannot be read.
-    """
-    try:
-        return [read(row) for row in rows]
-    except (KeyError, ValueError, TypeError, AttributeError) as error:  # of JSON or of an enumeration
-        raise damaged(f"a row that {read.__name__} reads has a {type(error).__name__}") from None
-
-
-def thread_from_row(row: Row) -> Thread:
-    """The head of a thread."""
+def thread_of(row: Row) -> Thread:
+    """The head in a row of `{head}`."""
     tenant, kind, id, owner, namespace, status, metadata, created_at, updated_at, last_index, folded, revision = row
-    return Thread(
-        id,
-        tenant,
-        _utc(created_at),
-        _utc(updated_at),
-        kind=ThreadKind(kind),
-        owner=owner,
-        namespace=namespace,
-        status=ThreadStatus(status),
-        metadata=_mapping(metadata),
-        last_index=last_index,
-        folded_through=folded,
-        revision=revision,
-    )
+    with _readable("thread", id):
+        return Thread(
+            id,
+            tenant,
+            _utc(created_at),
+            _utc(updated_at),
+            kind=ThreadKind(kind),
+            owner=owner,
+            namespace=namespace,
+            status=ThreadStatus(status),
+            metadata=_mapping(metadata),
+            last_index=last_index,
+            folded_through=folded,
+            revision=revision,
+        )
 
 
-def event_from_row(row: Row) -> ThreadEvent:
-    """A message with what is kept beside it."""
-    message, state, tokens, counter = row
-    return ThreadEvent(message_from_json(message), _mapping(state), tokens, counter)
+def event_of(row: Row) -> ThreadEvent:
+    """The event in a row of `{event}`."""
+    index, message, state, tokens, counter = row
+    with _readable("message", index):
+        found = message_from_json(message)
+        found.index = index
+        return ThreadEvent(found, _mapping(state), tokens, counter)
 
 
-def summary_from_row(row: Row) -> Summary:
-    """A summary."""
+def values_of_event(event: ThreadEvent) -> tuple[Any, ...]:
+    """What of an event may be replaced, as values for role, tokens, counter, message and state."""
+    message = message_to_json(event.message)
+    message.pop("index", None)  # it has a column of its own
+    return event.message.role.value, event.tokens, event.counter, json_text(message), json_text(event.state)
+
+
+def summary_of(row: Row) -> Summary:
+    """The summary in a row of `{summary}`."""
     from_index, to_index, created_at, source, text, topics, facts, form, tokens = row
-    return Summary(
-        text,
-        from_index,
-        to_index,
-        _utc(created_at),
-        source=SummarySource(source),
-        topics=list(topics),
-        facts=list(facts),
-        form=_mapping(form),
-        tokens=tokens,
-    )
+    with _readable("summary up to", to_index):
+        return Summary(
+            text,
+            from_index,
+            to_index,
+            _utc(created_at),
+            source=SummarySource(source),
+            topics=list(topics),
+            facts=list(facts),
+            form=_mapping(form),
+            tokens=tokens,
+        )
 
 
-def document_from_row(row: Row) -> Document:
-    """The head of a document."""
+def document_of(row: Row) -> Document:
+    """The head in a row of `{document}`."""
     tenant, id, source, owner, ingested_at, metadata, digest, options, chunks, generation = row
-    return Document(
-        id,
-        tenant,
-        source,
-        _utc(ingested_at),
-        owner=owner,
-        metadata=_mapping(metadata),
-        digest=digest,
-        options=_mapping(options),
-        chunks=chunks,
-        generation=generation,
-    )
+    with _readable("document", id):
+        return Document(
+            id,
+            tenant,
+            source,
+            _utc(ingested_at),
+            owner=owner,
+            metadata=_mapping(metadata),
+            digest=digest,
+            options=_mapping(options),
+            chunks=chunks,
+            generation=generation,
+        )
 
 
 def _mapping(value: Any) -> dict[str, Any]:
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         raise TypeError
-    return dict(value)
+    return value
 
 
 def _utc(instant: datetime) -> datetime:
     return instant.astimezone(UTC)
+
+
+@contextmanager
+def _readable(what: str, id: object) -> Iterator[None]:
+    """A row that does not hold what was written is damage, and its content is not repeated."""
+    try:
+        yield
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+        raise damaged(f"the row of the {what} {id!r} cannot be read") from None

@@ -22,20 +22,24 @@ from lamina.databases.postgres.schema import Schema, Session
 from lamina.domain.document import Document
 from lamina.domain.storable import (
     check_change,
+    check_expected,
     check_listing,
     check_paging,
     check_range,
     check_ref,
+    check_thread_listing,
+    check_update,
     possible_ids,
     storable_document,
-    storable_event,
+    storable_events,
     storable_fold,
-    storable_json,
+    storable_metadata,
     storable_replacement,
     storable_thread,
 )
 from lamina.domain.text import check_name
 from lamina.domain.thread import Summary, Thread, ThreadEvent, ThreadKind, ThreadRef, ThreadStatus
+from lamina.domain.validation import check_instant
 from lamina.errors import AdapterError
 from lamina.ports.state_store import StateStore
 from lamina.state.postgres import documents, messages, summaries, threads
@@ -101,11 +105,19 @@ class PostgresStateStore(StateStore):
 
     async def create_thread(self, thread: Thread) -> Thread:
         checked = storable_thread(thread)
-        return await self._write(lambda session: threads.create(session, checked), thread.ref)
+        return await self._write(lambda session: threads.create_thread(session, checked), thread.ref)
+
+    async def begin_thread(
+        self, thread: Thread, events: Sequence[ThreadEvent], *, now: datetime
+    ) -> list[ThreadEvent] | None:
+        head = storable_thread(thread)
+        check_change(thread.ref, now)
+        checked = storable_events(events)
+        return await self._write(lambda session: messages.begin_thread(session, head, checked, now), thread.ref)
 
     async def get_thread(self, ref: ThreadRef) -> Thread | None:
         check_ref(ref)
-        return await self._read(lambda session: threads.get(session, ref))
+        return await self._read(lambda session: threads.get_thread(session, ref))
 
     async def list_threads(
         self,
@@ -117,9 +129,9 @@ class PostgresStateStore(StateStore):
         limit: int = 100,
         offset: int = 0,
     ) -> list[Thread]:
-        check_listing(tenant, owner, limit, offset)
+        check_thread_listing(tenant, kind, owner=owner, status=status, limit=limit, offset=offset)
         return await self._read(
-            lambda session: threads.listed(
+            lambda session: threads.list_threads(
                 session, tenant, kind, owner=owner, status=status, limit=limit, offset=offset
             )
         )
@@ -133,10 +145,10 @@ class PostgresStateStore(StateStore):
         metadata: dict[str, Any] | None = None,
         expected_revision: int | None = None,
     ) -> bool:
-        check_change(ref, now)
-        stored = None if metadata is None else storable_json("metadata", metadata)
+        check_update(ref, now, status=status, expected_revision=expected_revision)
+        stored = None if metadata is None else storable_metadata(metadata)
         return await self._write(
-            lambda session: threads.update(
+            lambda session: threads.update_thread(
                 session, ref, now=now, status=status, metadata=stored, expected_revision=expected_revision
             ),
             ref,
@@ -144,11 +156,11 @@ class PostgresStateStore(StateStore):
 
     async def delete_thread(self, ref: ThreadRef) -> bool:
         check_ref(ref)
-        return await self._write(lambda session: threads.delete(session, ref), ref)
+        return await self._write(lambda session: threads.delete_thread(session, ref), ref)
 
     async def append(self, ref: ThreadRef, events: Sequence[ThreadEvent], *, now: datetime) -> list[ThreadEvent]:
         check_change(ref, now)
-        checked = [storable_event(event) for event in events]
+        checked = storable_events(events)
         return await self._write(lambda session: messages.append(session, ref, checked, now), ref)
 
     async def events(
@@ -168,23 +180,23 @@ class PostgresStateStore(StateStore):
     async def find_events(self, ref: ThreadRef, ids: Sequence[str]) -> list[ThreadEvent]:
         check_ref(ref)
         possible = possible_ids(ids)
-        return await self._read(lambda session: messages.find(session, ref, possible))
+        return await self._read(lambda session: messages.find_events(session, ref, possible))
 
     async def system_events(self, ref: ThreadRef, *, before: int) -> list[ThreadEvent]:
-        check_range(ref, 0, before, None)
-        return await self._read(lambda session: messages.of_system(session, ref, before))
+        check_range(ref, before, before, None)
+        return await self._read(lambda session: messages.system_events(session, ref, before))
 
     async def replace_events(
         self, ref: ThreadRef, events: Sequence[ThreadEvent], *, expected: Sequence[ThreadEvent]
     ) -> bool:
         check_ref(ref)
         new, old = storable_replacement(events, expected)
-        return await self._write(lambda session: messages.replace(session, ref, new, old), ref)
+        return await self._write(lambda session: messages.replace_events(session, ref, new, old), ref)
 
     async def delete_events(self, ref: ThreadRef, ids: Sequence[str]) -> int:
         check_ref(ref)
         possible = possible_ids(ids)
-        return await self._write(lambda session: messages.delete(session, ref, possible), ref)
+        return await self._write(lambda session: messages.delete_events(session, ref, possible), ref)
 
     async def live_size(self, ref: ThreadRef) -> tuple[int, int]:
         check_ref(ref)
@@ -201,14 +213,16 @@ class PostgresStateStore(StateStore):
     ) -> bool:
         check_change(ref, now)
         checked = storable_fold(summary, expected_folded_through)
+        if expected_created_at is not None:
+            check_instant("expected_created_at", expected_created_at)
         return await self._write(
             lambda session: summaries.fold(
                 session,
                 ref,
                 checked,
-                expected=expected_folded_through,
-                expected_created_at=expected_created_at,
+                expected_folded_through=expected_folded_through,
                 now=now,
+                expected_created_at=expected_created_at,
             ),
             ref,
         )
@@ -216,23 +230,24 @@ class PostgresStateStore(StateStore):
     async def summaries(self, ref: ThreadRef, *, limit: int | None = None) -> list[Summary]:
         check_ref(ref)
         check_paging(limit)
-        return await self._read(lambda session: summaries.listed(session, ref, limit))
+        return await self._read(lambda session: summaries.summaries(session, ref, limit))
 
     async def unfold(self, ref: ThreadRef, *, expected_folded_through: int, now: datetime) -> bool:
         check_change(ref, now)
         return await self._write(
-            lambda session: summaries.unfold(session, ref, expected=expected_folded_through, now=now),
+            lambda session: summaries.unfold(session, ref, expected_folded_through=expected_folded_through, now=now),
             ref,
         )
 
     async def save_document(self, document: Document, *, expected_generation: int | None) -> bool:
         checked = storable_document(document)
-        return await self._write(lambda session: documents.save(session, checked, expected_generation))
+        check_expected("expected_generation", expected_generation)
+        return await self._write(lambda session: documents.save_document(session, checked, expected_generation))
 
     async def get_documents(self, tenant: str, ids: Sequence[str]) -> list[Document]:
         check_name("tenant", tenant)
         possible = possible_ids(ids)
-        return await self._read(lambda session: documents.get_all(session, tenant, possible))
+        return await self._read(lambda session: documents.get_documents(session, tenant, possible))
 
     async def find_documents(
         self,
@@ -248,7 +263,7 @@ class PostgresStateStore(StateStore):
         if source is not None:
             check_name("source", source)
         return await self._read(
-            lambda session: documents.find(
+            lambda session: documents.find_documents(
                 session,
                 tenant,
                 source=source,
@@ -262,7 +277,8 @@ class PostgresStateStore(StateStore):
     async def delete_document(self, tenant: str, id: str, *, expected_generation: int | None = None) -> bool:
         check_name("tenant", tenant)
         check_name("id", id)
-        return await self._write(lambda session: documents.delete(session, tenant, id, expected_generation))
+        check_expected("expected_generation", expected_generation)
+        return await self._write(lambda session: documents.delete_document(session, tenant, id, expected_generation))
 
     async def _read(self, work: Callable[[Session], T]) -> T:
         return await self._opened().read(work)

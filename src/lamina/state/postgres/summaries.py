@@ -5,11 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 
 from lamina.databases.postgres.schema import Session
+from lamina.domain.message_json import json_text
 from lamina.domain.thread import Summary, ThreadRef
 from lamina.errors import InvalidInput
-from lamina.state.postgres.rows import json_text, naming, read_rows, summary_from_row
+from lamina.state.postgres.rows import naming, summary_of
+from lamina.state.postgres.threads import lock_thread
 
-__all__ = ["fold", "listed", "unfold"]
+__all__ = ["fold", "summaries", "unfold"]
 
 
 def fold(
@@ -17,37 +19,37 @@ def fold(
     ref: ThreadRef,
     summary: Summary,
     *,
-    expected: int,
-    expected_created_at: datetime | None,
+    expected_folded_through: int,
     now: datetime,
+    expected_created_at: datetime | None,
 ) -> bool:
-    """Make the summary current, if the thread is folded through the expected index."""
-    found = _lock(session, ref, expected)
-    if found is None:
+    """As `StateStore.fold`, with a summary that passed `storable_fold`."""
+    found = lock_thread(session, ref)
+    if found is None or found[1].folded_through != expected_folded_through:
         return False
-    key, last_index, created_at = found
-    if expected_created_at is not None and created_at != expected_created_at:
+    key, head = found
+    if expected_created_at is not None and head.created_at != expected_created_at:
         return False
-    if summary.to_index > last_index:
-        problem = f"is {summary.to_index}, and the newest message has the index {last_index}"
+    if summary.to_index > head.last_index:
+        problem = f"is {summary.to_index}, and the newest message has the index {head.last_index}"
         raise InvalidInput("to_index", problem, "Summarise messages that are there.")
     insert = (
         "INSERT INTO {schema}.summaries (thread, folded_before, {summary})"
         " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
     )
-    head = (summary.from_index, summary.to_index, summary.created_at, summary.source.value, summary.text)
+    place = (summary.from_index, summary.to_index, summary.created_at, summary.source.value, summary.text)
     lists = (json_text(each) for each in (summary.topics, summary.facts, summary.form))
-    session.execute(insert, (key, expected, *head, *lists, summary.tokens))
-    _fold_through(session, key, expected, summary.to_index, now=now)
+    session.execute(insert, (key, expected_folded_through, *place, *lists, summary.tokens))
+    _fold_through(session, key, expected_folded_through, summary.to_index, now=now)
     return True
 
 
-def unfold(session: Session, ref: ThreadRef, *, expected: int, now: datetime) -> bool:
-    """Drop the current summary, if the thread is folded through the expected index."""
-    found = _lock(session, ref, expected)
-    if found is None:
+def unfold(session: Session, ref: ThreadRef, *, expected_folded_through: int, now: datetime) -> bool:
+    """As `StateStore.unfold`."""
+    found = lock_thread(session, ref)
+    if found is None or found[1].folded_through != expected_folded_through:
         return False
-    key, *_ = found
+    key, _ = found
     newest = (
         "DELETE FROM {schema}.summaries WHERE thread = %(key)s AND number ="
         " (SELECT max(number) FROM {schema}.summaries WHERE thread = %(key)s) RETURNING folded_before"
@@ -55,24 +57,14 @@ def unfold(session: Session, ref: ThreadRef, *, expected: int, now: datetime) ->
     row = session.execute(newest, {"key": key}).fetchone()
     if row is None:
         return False
-    _fold_through(session, key, expected, row[0], now=now)
+    _fold_through(session, key, expected_folded_through, row[0], now=now)
     return True
 
 
-def listed(session: Session, ref: ThreadRef, limit: int | None) -> list[Summary]:
-    """All summaries, newest first."""
+def summaries(session: Session, ref: ThreadRef, limit: int | None) -> list[Summary]:
+    """As `StateStore.summaries`."""
     query = "SELECT {summary} FROM {schema}.summaries WHERE {of_thread} ORDER BY number DESC LIMIT %(limit)s"
-    return read_rows(summary_from_row, session.execute(query, naming(ref) | {"limit": limit}))
-
-
-def _lock(session: Session, ref: ThreadRef, expected: int) -> tuple[int, int, datetime] | None:
-    """The key, the last index and the beginning of the thread, if it is folded through the expected index."""
-    query = (
-        "SELECT key, last_index, created_at FROM {schema}.threads WHERE {this_thread}"
-        " AND folded_through = %(expected)s FOR NO KEY UPDATE"
-    )
-    row = session.execute(query, naming(ref) | {"expected": expected}).fetchone()
-    return (row[0], row[1], row[2]) if row else None
+    return [summary_of(row) for row in session.execute(query, naming(ref) | {"limit": limit})]
 
 
 def _fold_through(session: Session, key: int, before: int, index: int, *, now: datetime) -> None:

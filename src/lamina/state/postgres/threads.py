@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final, LiteralString
 
 from lamina.databases.postgres.schema import Session
+from lamina.domain.message_json import json_text
 from lamina.domain.thread import Thread, ThreadKind, ThreadRef, ThreadStatus
-from lamina.state.postgres.rows import json_text, naming, read_rows, thread_from_row
+from lamina.state.postgres.rows import naming, thread_of
 
-__all__ = ["create", "delete", "get", "listed", "tenant_key", "update"]
+__all__ = [
+    "create_thread",
+    "delete_thread",
+    "get_thread",
+    "list_threads",
+    "lock_thread",
+    "make_thread",
+    "tenant_key",
+    "update_thread",
+]
+
+_INSERT: Final[LiteralString] = (
+    "INSERT INTO {schema}.threads (tenant, kind, id, owner, namespace, status, metadata, created_at, updated_at)"
+    " VALUES (%(key)s, %(kind)s, %(id)s, %(owner)s, %(namespace)s, %(status)s, %(metadata)s,"
+    " %(created_at)s, %(updated_at)s) ON CONFLICT (tenant, kind, id)"
+)
 
 
 def tenant_key(session: Session, tenant: str) -> int:
@@ -25,9 +41,28 @@ def tenant_key(session: Session, tenant: str) -> int:
     return int(key)
 
 
-def create(session: Session, thread: Thread) -> Thread:
-    """Insert the head, unless there is one of this name; the one that is there then."""
-    parameters = naming(thread.ref) | {
+def lock_thread(session: Session, ref: ThreadRef) -> tuple[int, Thread] | None:
+    """The head and its key. Whoever changes what belongs to a thread locks its row first, and waits here in turn."""
+    query = "SELECT {head}, key FROM {schema}.threads WHERE {this_thread} FOR NO KEY UPDATE"
+    row = session.execute(query, naming(ref)).fetchone()
+    return None if row is None else (row[-1], thread_of(row[:-1]))
+
+
+def create_thread(session: Session, thread: Thread) -> Thread:
+    """As `StateStore.create_thread`, with a thread that passed `storable_thread`."""
+    insert = _INSERT + " DO UPDATE SET id = excluded.id RETURNING {head}"  # as above
+    (kept,) = session.execute(insert, _parameters(session, thread))
+    return thread_of(kept)
+
+
+def make_thread(session: Session, thread: Thread) -> bool:
+    """Insert the head; False, and nothing is done, if there is one of this name."""
+    insert = _INSERT + " DO NOTHING RETURNING key"
+    return session.execute(insert, _parameters(session, thread)).fetchone() is not None
+
+
+def _parameters(session: Session, thread: Thread) -> dict[str, Any]:
+    return naming(thread.ref) | {
         "key": tenant_key(session, thread.tenant),
         "owner": thread.owner,
         "namespace": thread.namespace,
@@ -36,25 +71,15 @@ def create(session: Session, thread: Thread) -> Thread:
         "created_at": thread.created_at,
         "updated_at": thread.updated_at,
     }
-    insert = (
-        "INSERT INTO {schema}.threads (tenant, kind, id, owner, namespace, status, metadata, created_at, updated_at)"
-        " VALUES (%(key)s, %(kind)s, %(id)s, %(owner)s, %(namespace)s, %(status)s, %(metadata)s,"
-        " %(created_at)s, %(updated_at)s)"
-        " ON CONFLICT (tenant, kind, id) DO UPDATE SET id = excluded.id"  # as above
-        " RETURNING {head}"
-    )
-    (kept,) = read_rows(thread_from_row, session.execute(insert, parameters))
-    return kept
 
 
-def get(session: Session, ref: ThreadRef) -> Thread | None:
-    """The head, or None."""
-    query = "SELECT {head} FROM {schema}.threads WHERE {this_thread}"
-    found = read_rows(thread_from_row, session.execute(query, naming(ref)))
-    return found[0] if found else None
+def get_thread(session: Session, ref: ThreadRef) -> Thread | None:
+    """As `StateStore.get_thread`."""
+    row = session.execute("SELECT {head} FROM {schema}.threads WHERE {this_thread}", naming(ref)).fetchone()
+    return None if row is None else thread_of(row)
 
 
-def listed(
+def list_threads(
     session: Session,
     tenant: str,
     kind: ThreadKind,
@@ -64,7 +89,7 @@ def listed(
     limit: int,
     offset: int,
 ) -> list[Thread]:
-    """Heads, newest activity first."""
+    """As `StateStore.list_threads`."""
     query = "SELECT {head} FROM {schema}.threads WHERE {of_tenant} AND kind = %(kind)s"
     parameters: dict[str, Any] = {"tenant": tenant, "kind": kind.value, "limit": limit, "offset": offset}
     if owner is not None:
@@ -74,10 +99,10 @@ def listed(
         query += " AND status = %(status)s"
         parameters["status"] = status.value
     query += " ORDER BY updated_at DESC, id LIMIT %(limit)s OFFSET %(offset)s"
-    return read_rows(thread_from_row, session.execute(query, parameters))
+    return [thread_of(row) for row in session.execute(query, parameters)]
 
 
-def update(
+def update_thread(
     session: Session,
     ref: ThreadRef,
     *,
@@ -86,7 +111,7 @@ def update(
     metadata: dict[str, Any] | None,
     expected_revision: int | None,
 ) -> bool:
-    """Change the head, if it has this revision or if no one is expected."""
+    """As `StateStore.update_thread`."""
     change = (
         "UPDATE {schema}.threads SET revision = revision + 1, updated_at = %(now)s,"
         " status = coalesce(%(status)s, status), metadata = coalesce(%(metadata)s::json, metadata)"
@@ -101,6 +126,6 @@ def update(
     return session.execute(change, parameters).rowcount > 0
 
 
-def delete(session: Session, ref: ThreadRef) -> bool:
-    """Delete the head, and with it its messages and summaries."""
+def delete_thread(session: Session, ref: ThreadRef) -> bool:
+    """As `StateStore.delete_thread`: its messages and summaries go with the head."""
     return session.execute("DELETE FROM {schema}.threads WHERE {this_thread}", naming(ref)).rowcount > 0

@@ -9,14 +9,15 @@ from datetime import datetime
 from typing import Final
 
 from lamina.domain.instants import to_micros
-from lamina.domain.storable import MAX_INDEX, is_same_event
-from lamina.domain.thread import ThreadEvent, ThreadRef, ThreadStatus
-from lamina.errors import InvalidInput, ThreadArchivedError, ThreadNotFound
+from lamina.domain.storable import MAX_INDEX, is_same_event, placed_event
+from lamina.domain.thread import Thread, ThreadEvent, ThreadRef, ThreadStatus
+from lamina.errors import ThreadArchivedError, ThreadNotFound
 from lamina.state.sqlite.rows import EVENT, event_of, key_of, values_of_event
-from lamina.state.sqlite.threads import find_thread
+from lamina.state.sqlite.threads import create_thread, find_thread
 
 __all__ = [
     "append",
+    "begin_thread",
     "count_live",
     "delete_events",
     "events",
@@ -50,7 +51,7 @@ def append(
             kept.append(event_of(row))
             continue
         last += 1
-        stored = _placed(event, last, parent, now)
+        stored = placed_event(event, last, parent=parent, now=now)
         query = (
             "INSERT INTO lamina_messages (key, thread, id, role, tokens, counter, state, message) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
@@ -66,6 +67,16 @@ def append(
         )
         connection.execute(query, (last, to_micros(now), len(added), sum(each.tokens for each in added), thread))
     return kept
+
+
+def begin_thread(
+    connection: sqlite3.Connection, thread: Thread, given: Sequence[ThreadEvent], now: datetime
+) -> list[ThreadEvent] | None:
+    """As `StateStore.begin_thread`, with what passed `storable_thread` and `storable_event`."""
+    if find_thread(connection, thread.ref) is not None:
+        return None
+    create_thread(connection, thread)
+    return append(connection, thread.ref, given, now)
 
 
 def events(
@@ -116,7 +127,7 @@ def system_events(connection: sqlite3.Connection, ref: ThreadRef, before: int) -
 def replace_events(
     connection: sqlite3.Connection, ref: ThreadRef, new: Sequence[ThreadEvent], expected: Sequence[ThreadEvent]
 ) -> bool:
-    """As `StateStore.replace_events`, with events that passed `storable_event`."""
+    """As `StateStore.replace_events`, with events that passed `storable_replacement`."""
     found = find_thread(connection, ref)
     if found is None:
         return False
@@ -189,17 +200,3 @@ def _newest_id(connection: sqlite3.Connection, thread: int) -> str | None:
     query = "SELECT id FROM lamina_messages WHERE key > ? AND key <= ? ORDER BY key DESC LIMIT 1"
     row = connection.execute(query, (key_of(thread, 0), key_of(thread, MAX_INDEX))).fetchone()
     return None if row is None else row[0]
-
-
-def _placed(event: ThreadEvent, index: int, parent: str | None, now: datetime) -> ThreadEvent:
-    """The event as it is kept at this index."""
-    if index > MAX_INDEX:
-        raise InvalidInput("events", f"would be more than {MAX_INDEX} in one thread", "Begin a new thread.")
-    message = event.message
-    return event.replace(
-        message=message.replace(
-            index=index,
-            timestamp=now if message.timestamp is None else message.timestamp,
-            parent=parent if message.parent is None else message.parent,
-        )
-    )

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from lamina.databases.sqlite.failures import damaged
 from lamina.domain.document import Document
 from lamina.domain.instants import from_micros, to_micros
-from lamina.domain.message_json import message_from_json, message_to_json
+from lamina.domain.message_json import json_text, message_from_json, message_to_json
 from lamina.domain.thread import Summary, SummarySource, Thread, ThreadEvent, ThreadKind, ThreadStatus
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "values_of_event",
     "values_of_summary",
     "values_of_thread",
-    "written",
 ]
 
 T = TypeVar("T")
@@ -47,11 +46,6 @@ _INDEX: Final = (1 << _BITS) - 1
 def key_of(thread: int, index: int) -> int:
     """Where the message stands: those of one thread lie together, in order."""
     return thread << _BITS | index
-
-
-def written(value: Any) -> str:
-    """The value as JSON text."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def thread_of(row: Sequence[Any]) -> Thread:
@@ -85,7 +79,7 @@ def values_of_thread(thread: Thread) -> tuple[Any, ...]:
         thread.status.value,
         to_micros(thread.created_at),
         to_micros(thread.updated_at),
-        written(thread.metadata),
+        json_text(thread.metadata),
     )
 
 
@@ -103,7 +97,7 @@ def values_of_event(event: ThreadEvent) -> tuple[Any, ...]:
     message = event.message
     data = message_to_json(message)
     data.pop("index", None)  # it is in the key
-    return message.id, message.role.value, event.tokens, event.counter, written(event.state), written(data)
+    return message.id, message.role.value, event.tokens, event.counter, json_text(event.state), json_text(data)
 
 
 def summary_of(row: Sequence[Any]) -> Summary:
@@ -131,9 +125,9 @@ def values_of_summary(summary: Summary) -> tuple[Any, ...]:
         to_micros(summary.created_at),
         summary.source.value,
         summary.tokens,
-        written(summary.topics),
-        written(summary.facts),
-        written(summary.form),
+        json_text(summary.topics),
+        json_text(summary.facts),
+        json_text(summary.form),
         summary.text,
     )
 
@@ -167,8 +161,8 @@ def values_of_document(document: Document) -> tuple[Any, ...]:
         document.digest,
         document.chunks,
         document.generation,
-        written(document.options),
-        written(document.metadata),
+        json_text(document.options),
+        json_text(document.metadata),
     )
 
 

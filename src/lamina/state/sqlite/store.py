@@ -15,20 +15,24 @@ from lamina.databases.sqlite.workers import Work
 from lamina.domain.document import Document
 from lamina.domain.storable import (
     check_change,
+    check_expected,
     check_listing,
     check_paging,
     check_range,
     check_ref,
+    check_thread_listing,
+    check_update,
     possible_ids,
     storable_document,
-    storable_event,
+    storable_events,
     storable_fold,
-    storable_json,
+    storable_metadata,
     storable_replacement,
     storable_thread,
 )
 from lamina.domain.text import check_name
 from lamina.domain.thread import Summary, Thread, ThreadEvent, ThreadKind, ThreadRef, ThreadStatus
+from lamina.domain.validation import check_instant
 from lamina.errors import AdapterError, StoreDamaged
 from lamina.ports.state_store import StateStore
 from lamina.state.sqlite import documents, messages, summaries, threads
@@ -86,6 +90,14 @@ class SqliteStateStore(StateStore):
         checked = storable_thread(thread)
         return await self._write(lambda connection: threads.create_thread(connection, checked))
 
+    async def begin_thread(
+        self, thread: Thread, events: Sequence[ThreadEvent], *, now: datetime
+    ) -> list[ThreadEvent] | None:
+        head = storable_thread(thread)
+        check_change(thread.ref, now)
+        checked = storable_events(events)
+        return await self._write(lambda connection: messages.begin_thread(connection, head, checked, now))
+
     async def get_thread(self, ref: ThreadRef) -> Thread | None:
         check_ref(ref)
         return await self._read(lambda connection: threads.get_thread(connection, ref))
@@ -100,7 +112,7 @@ class SqliteStateStore(StateStore):
         limit: int = 100,
         offset: int = 0,
     ) -> list[Thread]:
-        check_listing(tenant, owner, limit, offset)
+        check_thread_listing(tenant, kind, owner=owner, status=status, limit=limit, offset=offset)
         return await self._read(
             lambda connection: threads.list_threads(
                 connection, tenant, kind, owner=owner, status=status, limit=limit, offset=offset
@@ -116,10 +128,10 @@ class SqliteStateStore(StateStore):
         metadata: dict[str, Any] | None = None,
         expected_revision: int | None = None,
     ) -> bool:
-        check_change(ref, now)
-        checked = None if metadata is None else storable_json("metadata", metadata)
+        check_update(ref, now, status=status, expected_revision=expected_revision)
+        checked = None if metadata is None else storable_metadata(metadata)
         return await self._write(
-            lambda connection: threads.change_thread(
+            lambda connection: threads.update_thread(
                 connection, ref, now=now, status=status, metadata=checked, expected_revision=expected_revision
             )
         )
@@ -130,7 +142,7 @@ class SqliteStateStore(StateStore):
 
     async def append(self, ref: ThreadRef, events: Sequence[ThreadEvent], *, now: datetime) -> list[ThreadEvent]:
         check_change(ref, now)
-        checked = [storable_event(event) for event in events]
+        checked = storable_events(events)
         return await self._write(lambda connection: messages.append(connection, ref, checked, now))
 
     async def events(
@@ -153,7 +165,7 @@ class SqliteStateStore(StateStore):
         return await self._read(lambda connection: messages.find_events(connection, ref, possible))
 
     async def system_events(self, ref: ThreadRef, *, before: int) -> list[ThreadEvent]:
-        check_range(ref, 0, before, None)
+        check_range(ref, before, before, None)
         return await self._read(lambda connection: messages.system_events(connection, ref, before))
 
     async def replace_events(
@@ -183,6 +195,8 @@ class SqliteStateStore(StateStore):
     ) -> bool:
         check_change(ref, now)
         checked = storable_fold(summary, expected_folded_through)
+        if expected_created_at is not None:
+            check_instant("expected_created_at", expected_created_at)
         return await self._write(
             lambda connection: summaries.fold(
                 connection,
@@ -209,6 +223,7 @@ class SqliteStateStore(StateStore):
 
     async def save_document(self, document: Document, *, expected_generation: int | None) -> bool:
         checked = storable_document(document)
+        check_expected("expected_generation", expected_generation)
         return await self._write(lambda connection: documents.save_document(connection, checked, expected_generation))
 
     async def get_documents(self, tenant: str, ids: Sequence[str]) -> list[Document]:
@@ -244,6 +259,7 @@ class SqliteStateStore(StateStore):
     async def delete_document(self, tenant: str, id: str, *, expected_generation: int | None = None) -> bool:
         check_name("tenant", tenant)
         check_name("id", id)
+        check_expected("expected_generation", expected_generation)
         return await self._write(
             lambda connection: documents.delete_document(connection, tenant, id, expected_generation)
         )

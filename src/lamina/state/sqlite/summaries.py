@@ -29,7 +29,7 @@ def fold(
     now: datetime,
     expected_created_at: datetime | None,
 ) -> bool:
-    """As `StateStore.fold`, with a summary that passed `storable_summary`."""
+    """As `StateStore.fold`, with a summary that passed `storable_fold`."""
     found = find_thread(connection, ref)
     if found is None or found[1].folded_through != expected_folded_through:
         return False

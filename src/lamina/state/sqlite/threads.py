@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import Any
 
 from lamina.domain.instants import to_micros
+from lamina.domain.message_json import json_text
 from lamina.domain.thread import Thread, ThreadKind, ThreadRef, ThreadStatus
-from lamina.state.sqlite.rows import THREAD, thread_of, values_of_thread, written
+from lamina.state.sqlite.rows import THREAD, thread_of, values_of_thread
 
-__all__ = ["change_thread", "create_thread", "delete_thread", "find_thread", "get_thread", "list_threads"]
+__all__ = ["create_thread", "delete_thread", "find_thread", "get_thread", "list_threads", "update_thread"]
 
 
 def find_thread(connection: sqlite3.Connection, ref: ThreadRef) -> tuple[int, Thread] | None:
@@ -63,7 +64,7 @@ def list_threads(
     return [thread_of(row) for row in connection.execute(query, (*parameters, limit, offset))]
 
 
-def change_thread(
+def update_thread(
     connection: sqlite3.Connection,
     ref: ThreadRef,
     *,
@@ -77,7 +78,7 @@ def change_thread(
         "UPDATE lamina_threads SET status = ifnull(?, status), metadata = ifnull(?, metadata), updated_at = ?, "
         "revision = revision + 1 WHERE tenant = ? AND kind = ? AND id = ? AND revision = ifnull(?, revision)"
     )
-    text = None if metadata is None else written(metadata)
+    text = None if metadata is None else json_text(metadata)
     row = (status, text, to_micros(now), ref.tenant, ref.kind.value, ref.id, expected_revision)
     return connection.execute(query, row).rowcount > 0
 

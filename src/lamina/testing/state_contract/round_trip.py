@@ -239,8 +239,13 @@ class RefusalContract:
             event("m2").replace(message=Message("user?", "x", "m2")),  # type: ignore[arg-type]
             event("m2").replace(message=Message(Role.USER, None, "m2")),  # type: ignore[arg-type]
             event("m2").replace(message=Message(Role.USER, ["x"], "m2")),  # type: ignore[list-item]
+            event("m2").replace(message=Message(Role.USER, [TextPart(5)], "m2")),  # type: ignore[arg-type]
+            event("m2", tool_calls=[ToolCall("c", "f", {"a": 1})]),  # type: ignore[arg-type]
+            event("m2", tool_calls=5),
+            event("m2", tool_call_id=5),
+            "m2",
         ],
-        ids=range(13),
+        ids=range(18),
     )
     async def test_one_event_that_cannot_be_kept_keeps_out_all_of_its_call(
         self, store: StateStore, bad: ThreadEvent
@@ -262,6 +267,47 @@ class RefusalContract:
             await store.find_documents("acme", offset=-1)
         with pytest.raises(InvalidInput):
             await store.summaries(REF, limit=-1)
+
+    async def test_a_change_to_what_is_no_status_or_of_no_revision_is_refused(self, store: StateStore) -> None:
+        await begin(store)
+        for change in (
+            {"status": "gone"},
+            {"status": "archived"},
+            {"status": 5},
+            {"expected_revision": "1"},
+            {"expected_revision": 2**70},
+        ):
+            with pytest.raises(InvalidInput):
+                await store.update_thread(REF, now=NOW, **change)
+        assert await store.get_thread(REF) == thread()
+        with pytest.raises(InvalidInput):
+            await store.save_document(document(), expected_generation="1")  # type: ignore[arg-type]
+        with pytest.raises(InvalidInput):
+            await store.delete_document("acme", "d1", expected_generation=2**70)
+        with pytest.raises(InvalidInput):
+            await store.fold(
+                REF, summary(1), expected_folded_through=0, now=NOW, expected_created_at=NOW.replace(tzinfo=None)
+            )
+
+    async def test_what_is_of_another_class_is_refused_by_its_name(self, store: StateStore) -> None:
+        await begin(store)
+        odd: Any = {"id": "t1"}
+        for field, call in (
+            ("thread", store.create_thread(odd)),
+            ("ref", store.get_thread(odd)),
+            ("ref", store.append(odd, [event("m1")], now=NOW)),
+            ("events", store.append(REF, odd, now=NOW)),
+            ("summary", store.fold(REF, odd, expected_folded_through=0, now=NOW)),
+            ("document", store.save_document(odd, expected_generation=None)),
+            ("ids", store.find_events(REF, None)),  # type: ignore[arg-type]
+            ("kind", store.list_threads("acme", "thread!")),  # type: ignore[arg-type]
+            ("status", store.list_threads("acme", status="gone")),  # type: ignore[arg-type]
+            ("limit", store.list_threads("acme", limit=None)),  # type: ignore[arg-type]
+        ):
+            with pytest.raises((InvalidInput, InvalidType)) as caught:
+                await call
+            assert caught.value.field == field
+        assert await store.get_thread(REF) == thread()
 
     async def test_ids_that_nothing_can_have_are_not_found(self, store: StateStore) -> None:
         await begin(store)

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from lamina.conversation.structured import summary_text
-from lamina.conversation.summarizing import SUMMARY_KEY, summarize_by_rules
+from lamina.conversation.structured_summarizer import SUMMARY_KEY, summarize_by_rules
 from lamina.domain.message import Message, ReasoningPart, ToolCall
 from lamina.domain.thread import SummarySource, ThreadEvent
 from lamina.providers.tokens import EstimateCounter

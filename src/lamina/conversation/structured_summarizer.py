@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from lamina.conversation.extractive import extract, files_line, is_decision
 from lamina.conversation.facts import paths_of, sentences
 from lamina.conversation.structured import StructuredSummary, summary_from_json, summary_text, united
+from lamina.conversation.transcript import files_in_results, packed
 from lamina.domain.message import Message, ReasoningPart, Role
 from lamina.domain.message_size import Count
 from lamina.domain.thread import SummarySource, ThreadEvent
@@ -86,7 +86,7 @@ def summarize_by_rules(events: Sequence[ThreadEvent], *, max_tokens: int, count:
     texts = (_text_to_pick_from(event.message, count) for event in events)
     room = max(max_tokens // 2, max_tokens - count(summary_text(summary)))
     former = (previous.content or "") if previous else ""
-    named = files_line(_files_in_results(event.message for event in events))
+    named = files_line(files_in_results(event.message for event in events))
     content = extract(texts, max_tokens=room, count=count, previous=f"{former}\n{named}")
     return summary.replace(content=content or None)
 
@@ -134,32 +134,10 @@ def _only_facts(summary: StructuredSummary | None) -> StructuredSummary | None:
 
 def _parts(lines: Sequence[str], room: int, count: Count) -> Iterator[str]:
     """The lines in parts of at most so many tokens, a line larger than that cut at sentences."""
-    part: list[str] = []
-    used = 0
-    for line in lines:
-        for piece in [line] if count(line) <= room else _cut(line, room, count):
-            tokens = count(piece) + 1
-            if part and used + tokens > room:
-                yield "\n".join(part)
-                part, used = [], 0
-            part.append(piece)
-            used += tokens
-    if part:
-        yield "\n".join(part)
-
-
-def _cut(line: str, room: int, count: Count) -> Iterator[str]:
-    piece: list[str] = []
-    used = 0
-    for sentence in sentences(line):
-        tokens = count(sentence) + 1
-        if piece and used + tokens > room:
-            yield "\n".join(piece)
-            piece, used = [], 0
-        piece.append(sentence)
-        used += tokens
-    if piece:
-        yield "\n".join(piece)
+    cut = (
+        piece for line in lines for piece in ([line] if count(line) <= room else packed(sentences(line), room, count))
+    )
+    return packed(cut, room, count)
 
 
 def _line(message: Message) -> str:
@@ -179,12 +157,6 @@ def _text_to_pick_from(message: Message, count: Count) -> str:
         return "\n".join(line for line in picked.split("\n") if line.startswith("- "))
     calls = [f"{call.name}: {call.arguments}" for call in message.tool_calls]
     return "\n".join([message.text, *calls])
-
-
-def _files_in_results(messages: Iterable[Message]) -> Counter[str]:
-    """How often each path is named in what tools gave, of which only little is picked from otherwise."""
-    results = (message.text for message in messages if message.role is Role.TOOL)
-    return Counter(path for text in results for path in paths_of(text))
 
 
 def _is_said_by_model(message: Message) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from lamina.conversation.compaction import originals
 from lamina.conversation.folding import warnings_of
-from lamina.conversation.originals import originals
 from lamina.conversation.rolling import rendered
 from lamina.conversation.setbacks import Setbacks, of_user
 from lamina.conversation.summarizer import Summarizer
@@ -99,12 +99,12 @@ class ThreadReader:
 
     async def original(self, thread: Thread, reference: str | int) -> Message:
         """See `ConversationManager.expand`."""
-        by_index = re.fullmatch(r"#?(\d{1,9})", str(reference).strip())
-        if by_index is not None:
-            index = int(by_index[1])
-            found = await self._store.events(thread.ref, after=max(index - 1, 0), before=index + 1) if index else []
-        else:
+        found: list[ThreadEvent] = []
+        if isinstance(reference, bool) or not isinstance(reference, int):
             found = await self._store.find_events(thread.ref, [check_name("reference", reference)])
+        by_index = re.fullmatch(r"#?(\d{1,10})", str(reference).strip())
+        if not found and by_index is not None and (index := int(by_index[1])):
+            found = await self._store.events(thread.ref, after=index - 1, before=index + 1)
         if not found:
             raise MessageNotFound(str(reference))
         return originals(found)[0]
