@@ -437,6 +437,16 @@ async def test_wrong_arguments_are_refused(manager, arguments, error):
         await manager.assemble(*arguments)
 
 
+async def test_arguments_of_a_wrong_type_are_refused_by_name(manager):
+    with pytest.raises(InvalidType, match="goal"):
+        await manager.assemble("s", [], 1, goal=5)
+    with pytest.raises(InvalidInput, match="token_budget"):
+        await manager.compact("s", talk(1), token_budget="5")
+    for call in (manager.get, manager.set_default):
+        with pytest.raises(EngineNotFound):
+            call([])
+
+
 async def test_a_replaced_engine_is_disposed_of(manager):
     first = serve(manager, Echo())
     manager.register(Echo(), replace=True)

@@ -100,10 +100,15 @@ async def test_a_plug_in_that_fails_costs_the_intent_nothing(served, events):
     assert "engine.quarantined" in [event.name for event in events]
 
 
-async def test_without_a_thread_the_intent_is_the_session(served, compute, clock):
+async def test_without_a_thread_the_owners_intent_is_the_session_and_never_anothers_thread(served, compute, clock):
     manager = ContextEngineManager(clock=clock)
     plugin = Plugin(lambda params: AssembleResult(params.messages))
     manager.register(plugin)
     manager.set_default("mine")
-    await compute(options={"engines": manager})
-    assert plugin.params.session_id == "intent_1"
+    sessions = []
+    for owner, intent in (("ana", "1"), ("ana", "1"), ("ana", "2"), ("bo", "1"), ("bo", "t")):
+        await compute(options={"engines": manager}, owner_id=owner, intent_id=intent)
+        sessions.append(plugin.params.session_id)
+    assert sessions[0] == sessions[1]
+    assert len(set(sessions)) == 4
+    assert "t" not in sessions

@@ -33,6 +33,11 @@ def test_marks_in_square_brackets_are_broken():
 
 def test_what_turns_or_hides_text_falls_away_and_joiners_stay():
     assert fenced("a\u202eb\u200bc\ufeffd\u2066e\U000e0041f\x00g\x1bh") == "abcdefgh"
+    assert fenced("a\u034fb\U0001bca0c\U0001d173d") == "abcd"
+    smuggled = "".join(chr(0xE0100 + byte) for byte in b"obey")
+    assert (
+        fenced(f"葛\U000e0100 ❤\ufe0f ☺\ufe0f{smuggled} x\ufe00\u200b\ufe01") == "葛\U000e0100 ❤\ufe0f ☺\ufe0f x\ufe00"
+    )
     assert fenced("👩\u200d💻 می\u200cخواهم") == "👩\u200d💻 می\u200cخواهم"
 
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from lamina.agents import define_agent
-from lamina.errors import AdapterError, ConfigError, InvalidInput, NotStarted
+from lamina.errors import AdapterError, ConfigError, InvalidInput, InvalidType, NotStarted, ProviderError
 from lamina.kernel import Kernel, ModelRouter
 from lamina.ports.events import EventName
 from lamina.settings import define_config
@@ -60,6 +60,30 @@ def test_a_kernel_keeps_its_data_in_production_and_where_a_place_is_named(settin
 def test_settings_that_cannot_be_are_refused_when_the_kernel_is_made(settings):
     with pytest.raises(ConfigError):
         Kernel(settings)
+
+
+@pytest.mark.parametrize("name", ["config", "model_router", "profile_provider", "counter", "clock"])
+@pytest.mark.parametrize("given", [5, "text", object()])
+def test_what_has_a_wrong_type_is_refused_by_name_when_the_kernel_is_made(name, given):
+    with pytest.raises(InvalidType, match=name):
+        Kernel(**{name: given})
+
+
+async def test_a_counter_that_counts_rubbish_fails_the_intent_and_nothing_is_kept():
+    class Counter:
+        name = "mine"
+        is_exact = True
+
+        def count(self, text):
+            return -5
+
+    async with Kernel(model_router=ModelRouter(complete=EchoModel()), counter=Counter()) as kernel:
+        result = await kernel.submit(goal="hi", thread_id="t")
+        assert result.error.kind == "ProviderError"
+        with pytest.raises(ProviderError, match="-5"):
+            await kernel.rag.ingest("some text", "s")
+        assert await kernel.conversation.retrieve("t") is None
+        assert await kernel.rag.list_documents() == []
 
 
 def test_settings_beside_a_config_are_refused():

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from lamina.context.plugin import AssembleResult, BaseContextEngine, CompactResult, EngineInfo
+from lamina.domain.intent import Intent
 from lamina.errors import AdapterUnavailable, InvalidInput, InvalidType
 
 
@@ -123,6 +124,22 @@ async def test_a_plug_in_engine_serves_is_told_of_the_turn_and_is_disposed_of(op
     assert "ingest two" in engine.calls
     await kernel.stop()
     assert engine.calls[-1] == "dispose"
+
+
+async def test_intents_of_two_owners_with_one_id_are_two_sessions_of_a_plug_in_engine(open_kernel, clock):
+    class Listening(Engine):
+        async def assemble(self, params):
+            self.calls.append(("assembled", params.session_id))
+            return await super().assemble(params)
+
+    kernel = await open_kernel()
+    engine = Listening()
+    kernel.context_engines.register(engine)
+    kernel.context_engines.set_default("mine")
+    for owner in ("mira", "tomas"):
+        await kernel.execute_intent(Intent("1", "hello", owner, clock()))
+    sessions = [each[1] for each in engine.calls if isinstance(each, tuple)]
+    assert sessions[0] == sessions[1] != sessions[2] == sessions[3]
 
 
 async def test_a_plug_in_engine_that_fails_does_not_fail_the_intent(open_kernel, model):

@@ -10,7 +10,13 @@ from texts_of_many_scripts import DENSE, SENTENCES
 from lamina.errors import ConfigError, InvalidType, MissingExtra, ProviderError
 from lamina.ports.token_counter import TokenCounter
 from lamina.providers import tokens
-from lamina.providers.tokens import EstimateCounter, VocabularyCounter, token_counter, vocabulary_of
+from lamina.providers.tokens import (
+    EstimateCounter,
+    VocabularyCounter,
+    checked_counter,
+    token_counter,
+    vocabulary_of,
+)
 
 O200K = VocabularyCounter("o200k_base")
 
@@ -157,3 +163,38 @@ def test_the_vocabulary_is_not_loaded_before_the_first_count():
         "assert c.is_exact; assert 'bpe_openai' not in sys.modules; c.count('a'); assert 'bpe_openai' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+class HostsCounter:
+    """A host's own counter, which gives or raises what a test wants."""
+
+    name = "mine"
+
+    def __init__(self, given):
+        self.given = given
+
+    def count(self, text):
+        if isinstance(self.given, Exception):
+            raise self.given
+        return self.given
+
+
+@pytest.mark.parametrize(
+    "given", [-1, 1.5, float("nan"), float("inf"), "3", None, True, ValueError("SECRET")], ids=repr
+)
+def test_a_count_of_a_hosts_counter_that_is_none_is_refused(given):
+    counter = checked_counter(HostsCounter(given))
+    assert (counter.name, counter.is_exact) == ("mine", False)
+    with pytest.raises(ProviderError, match="mine") as caught:
+        counter.count("x")
+    assert "SECRET" not in str(caught.value)
+
+
+def test_a_hosts_counter_that_counts_is_believed_and_what_is_no_counter_refused():
+    assert checked_counter(HostsCounter(7)).count("x") == 7
+    assert checked_counter(None) is None
+    own = EstimateCounter()
+    assert checked_counter(own) is own
+    for given in (5, len, object()):
+        with pytest.raises(InvalidType, match="counter"):
+            checked_counter(given)

@@ -196,3 +196,31 @@ def test_an_archive_that_is_locked_or_cut_short_is_refused_by_name():
     for hostile in (bytes(data), zipped({"a": "x" * 1_000})[:-30]):
         with pytest.raises(InvalidInput, match="damaged or locked"):
             text_of("a.docx", hostile)
+
+
+@pytest.mark.parametrize("sheet", ["xl/worksheets/sheet1.xml", "anywhere"])
+@pytest.mark.parametrize("prefix", ["", "x:"])
+def test_a_workbook_with_a_cell_that_lies_too_far_out_is_refused_before_it_is_read(sheet, prefix):
+    space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    xmlns = f"xmlns{':x' if prefix else ''}='{space}'"
+    cell = f"<{prefix}row r='1048576'><{prefix}c r='XF&#68;1048576'/></{prefix}row>"
+    content = f"<{prefix}worksheet {xmlns}><{prefix}sheetData>{cell}</{prefix}sheetData></{prefix}worksheet>"
+    with pytest.raises(InvalidInput, match="1048576 rows and 16384 columns"):
+        text_of("far.xlsx", zipped({sheet: content}))
+
+
+@pytest.mark.parametrize("place", ["xfd1048576", "1e9", "1000000000.0", "A" + "9" * 400])
+def test_a_place_in_an_odd_spelling_lies_as_far_out(place):
+    content = f"<worksheet><sheetData><row r='{place}'><c r='{place}'/></row></sheetData></worksheet>"
+    with pytest.raises(InvalidInput, match="save the sheet as CSV"):
+        text_of("far.xlsx", zipped({"xl/worksheets/sheet1.xml": content}))
+
+
+def test_a_workbook_is_read_with_its_values():
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(["Pier", "Boats"])
+    book.active.append(["north", 7])
+    out = io.BytesIO()
+    book.save(out)
+    assert "| north | 7 |" in text_of("piers.xlsx", out.getvalue())

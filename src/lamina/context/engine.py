@@ -12,7 +12,7 @@ from lamina.context.composing import Composer
 from lamina.context.gathering import Found, Gatherer, Sources
 from lamina.context.manager import ContextEngineManager
 from lamina.context.plugin_serving import contribution_of
-from lamina.context.request import ContextRequest, read_request
+from lamina.context.request import ContextRequest, read_request, session_of
 from lamina.context.sources import ConversationSource, DocumentSource, PackSource, ProfileProvider
 from lamina.domain.context import ComputedContext, ContextWarning, DropReason
 from lamina.domain.memory import Vector
@@ -22,7 +22,7 @@ from lamina.ports.clock import Clock, utc_now
 from lamina.ports.events import Emit, Event, EventName
 from lamina.ports.token_counter import TokenCounter
 from lamina.prompts import render
-from lamina.providers.tokens import token_counter
+from lamina.providers.tokens import checked_counter, token_counter
 from lamina.settings.context import ContextConfig
 
 __all__ = ["ContextEngine"]
@@ -54,7 +54,7 @@ class ContextEngine:
         self._sources = Sources(memory, conversation, rag, packs, profile_provider)
         self._engines = engines
         self._config = config or ContextConfig()
-        self._counter = counter
+        self._counter = checked_counter(counter)
         self._clock = clock
         self._emit = emit
 
@@ -110,7 +110,7 @@ class ContextEngine:
             profile=found.profile, preferences=found.preferences, memories=found.memories, warnings=found.warnings
         )
         assembly = await engines.assemble(
-            request.thread_id or request.intent_id,
+            session_of(request.thread_id, owner=request.owner_id, intent_id=request.intent_id),
             messages,
             max(0, composer.room_left(without_thread)),
             prompt=request.goal,

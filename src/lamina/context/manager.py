@@ -34,7 +34,7 @@ from lamina.errors import EngineNotFound, InvalidInput, InvalidType
 from lamina.ports.clock import Clock, utc_now
 from lamina.ports.events import Emit, Event, EventName
 from lamina.ports.token_counter import TokenCounter
-from lamina.providers.tokens import token_counter
+from lamina.providers.tokens import checked_counter, token_counter
 from lamina.settings.context import ContextConfig
 
 __all__ = ["Assembly", "ContextEngineManager", "EngineListing"]
@@ -81,7 +81,7 @@ class ContextEngineManager:
     ) -> None:
         self._tenant = tenant
         self._config = config or ContextConfig()
-        self._counter = counter
+        self._counter = checked_counter(counter)
         self._clock = clock
         self._emit = emit
         self._engines: dict[str, RegisteredEngine] = {}
@@ -178,6 +178,8 @@ class ContextEngineManager:
         check_name("session_id", session_id)
         check_whole_number("token_budget", token_budget, 0, MAX_BUDGET)
         _check_messages(messages)
+        if goal is not None and not isinstance(goal, str):
+            raise InvalidType("goal", f"must be text, not {type(goal).__name__}", "Give a str.")
         asked = [*messages, *_goal_message(goal, messages)]
         given = AssembleParams(session_id, asked, token_budget, prompt, model)
         counting = counter or self._counter or token_counter(model)
@@ -205,6 +207,8 @@ class ContextEngineManager:
         """A summary of the messages by the default engine; by the built-in one if that fails."""
         check_name("session_id", session_id)
         _check_messages(messages)
+        if token_budget is not None:
+            check_whole_number("token_budget", token_budget, 0, MAX_BUDGET)
         engine = self._engines.get(self._default)
         if engine is not None and engine.failure is None:
             params = CompactParams(session_id, copy.deepcopy(list(messages)), token_budget, force)
@@ -268,9 +272,9 @@ class ContextEngineManager:
     async def _dispose_of(self, engine: RegisteredEngine) -> None:
         await engine.try_call("dispose", read=_anything, timeout=self._config.dispose_timeout)
 
-    def _registered(self, id: str) -> RegisteredEngine:
-        if id not in self._engines:
-            raise EngineNotFound(id)
+    def _registered(self, id: object) -> RegisteredEngine:
+        if not isinstance(id, str) or id not in self._engines:
+            raise EngineNotFound(str(id))
         return self._engines[id]
 
     def _builtin(self, counter: TokenCounter | None) -> BuiltinEngine:

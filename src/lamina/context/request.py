@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from lamina.domain.text import check_name, clean, snake_case
 from lamina.domain.validation import check_whole_number
 from lamina.errors import InvalidInput, InvalidType
 
-__all__ = ["MAX_BUDGET", "ContextRequest", "read_request", "tools_tokens"]
+__all__ = ["MAX_BUDGET", "ContextRequest", "read_request", "session_of", "tools_tokens"]
 
 MAX_BUDGET: Final = 100_000_000
 _REQUIRED: Final = ("intent_id", "goal", "owner_id")
@@ -41,6 +42,16 @@ class ContextRequest:
     def searches(self) -> bool:
         """Whether there is anything to search for."""
         return bool(self.goal.strip())
+
+
+def session_of(thread_id: str | None, *, owner: str, intent_id: str) -> str:
+    """What plug-in engines know a conversation by: its thread; without one, the owner and the intent together.
+
+    Ids of intents are the callers' to choose: two owners may choose the same, or one that is another's thread.
+    """
+    if thread_id is not None:
+        return thread_id
+    return f"intent_{hashlib.sha256(json.dumps([owner, intent_id]).encode()).hexdigest()}"
 
 
 def read_request(intent: Any, given: Mapping[str, Any]) -> ContextRequest:

@@ -16,10 +16,13 @@ MAX_LABEL_CHARS: Final = 200
 _ANGLES: Final = re.compile("[<\uff1c\ufe64]")
 _LINE_ENDS: Final = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _UNSEEN: Final = re.compile(
-    "[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f"
-    "\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+    "[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f"
+    "\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e007f]"
 )
 """Controls, directions and characters of no width; the joiners U+200C and U+200D belong to scripts and emoji."""
+_SELECTORS: Final = re.compile("([\ufe00-\ufe0f\U000e0100-\U000e01ef])[\ufe00-\ufe0f\U000e0100-\U000e01ef]+")
+"""A character has one variation selector at most: those behind it are a message that nobody sees."""
 _CHAT_MARK: Final = re.compile(
     r"\[(?=/?(?:INST|SYS|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])", re.IGNORECASE
 )
@@ -33,7 +36,7 @@ def fenced(text: str) -> str:
     that could hide or turn text around fall away, and a Markdown fence left open is closed.
     """
     plain = _UNSEEN.sub("", _LINE_ENDS.sub("\n", text))
-    plain = _ANGLES.sub("&lt;", plain)
+    plain = _ANGLES.sub("&lt;", _SELECTORS.sub(r"\1", plain))
     return _CHAT_MARK.sub("&#91;", _with_fence_closed(plain)).strip("\n")
 
 

@@ -15,7 +15,7 @@ from lamina.context.manager import ContextEngineManager
 from lamina.context.sources import ProfileProvider
 from lamina.conversation.manager import ConversationManager
 from lamina.domain.intent import Intent, IntentResult
-from lamina.errors import ConfigError, NotStarted
+from lamina.errors import ConfigError, InvalidType, NotStarted
 from lamina.kernel.checks import Finding, examine_open
 from lamina.kernel.event_bus import EventBus, Handler
 from lamina.kernel.intents import read_intent
@@ -29,6 +29,7 @@ from lamina.ports.clock import Clock, utc_now
 from lamina.ports.events import EventName
 from lamina.ports.memory_requests import META_TENANT
 from lamina.ports.token_counter import TokenCounter
+from lamina.providers.tokens import checked_counter
 from lamina.rag.pipeline import RagPipeline
 from lamina.settings import LaminaConfig, define_config
 
@@ -73,7 +74,9 @@ class Kernel:
         Raises:
             ConfigError: a setting is unknown, wrong, or contradicts another.
             MissingExtra: the model's library is not installed.
+            InvalidType: something beside the settings has a type that cannot be taken.
         """
+        _check_options(model_router, profile_provider, clock)
         self.config = _read_config(config, settings)
         self._clock = clock or self.config.memory.clock or utc_now
         self._events = EventBus(debug=self.config.memory.debug)
@@ -82,7 +85,7 @@ class Kernel:
         self.context_engines = ContextEngineManager(
             tenant=self.config.memory.tenant,
             config=self.config.context,
-            counter=counter,
+            counter=checked_counter(counter),
             clock=self._clock,
             emit=self._events.emit,
         )
@@ -91,7 +94,7 @@ class Kernel:
             emit=self._events.emit,
             router=self.model_router,
             engines=self.context_engines,
-            counter=counter,
+            counter=checked_counter(counter),
             profile_provider=profile_provider,
         )
         self._open: _Open | None = None
@@ -281,9 +284,21 @@ class Kernel:
         return self._open
 
 
+def _check_options(router: object, profile_provider: object, clock: object) -> None:
+    if router is not None and not isinstance(router, ModelRouter):
+        remedy = "Give ModelRouter(complete=...)."
+        raise InvalidType("model_router", f"must be a ModelRouter, not {type(router).__name__}", remedy)
+    for name, given in (("profile_provider", profile_provider), ("clock", clock)):
+        if given is not None and not callable(given):
+            raise InvalidType(name, f"cannot be called: {type(given).__name__}", "Give a function.")
+
+
 def _read_config(config: LaminaConfig | Mapping[str, Any] | None, settings: Mapping[str, Any]) -> LaminaConfig:
     if isinstance(config, LaminaConfig) and settings:
         raise ConfigError(next(iter(settings)), "is given beside a config", "Put it into the config.")
+    if config is not None and not isinstance(config, LaminaConfig | Mapping):
+        problem = f"must be a LaminaConfig or a mapping, not {type(config).__name__}"
+        raise InvalidType("config", problem, "Give define_config(...), or keywords.")
     read = config if isinstance(config, LaminaConfig) else define_config(config, **settings)
     if read.memory.tenant == META_TENANT:
         raise ConfigError("memory.tenant", f"{META_TENANT!r} is reserved", "Choose another name.")

@@ -14,6 +14,7 @@ from lamina.agents.executing import OnPiece, Turn, run_agent
 from lamina.agents.metering import AbsentModel, MeteredModel
 from lamina.agents.tool_loop import sent_for_tools
 from lamina.context.manager import ContextEngineManager
+from lamina.context.request import session_of
 from lamina.domain.context import ComputedContext
 from lamina.domain.intent import Intent, IntentError, IntentResult, IntentStatus
 from lamina.domain.message import Message, Role
@@ -250,7 +251,8 @@ class TurnRunner:
             result.warnings.append(f"after_turn failed: {type(error).__name__}")
             return
         budget = None if result.context is None else result.context.token_budget
-        await self.engines.after_turn(intent.thread_id or intent.id, after, before, token_budget=budget)
+        session = session_of(intent.thread_id, owner=intent.owner, intent_id=intent.id)
+        await self.engines.after_turn(session, after, before, token_budget=budget)
 
     async def _window(self, intent: Intent, said: Sequence[Message]) -> tuple[int, list[Message]]:
         """The session's messages after the turn, and how many there were before it."""

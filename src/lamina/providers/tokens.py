@@ -14,10 +14,18 @@ from importlib.util import find_spec
 from typing import Any, Final
 
 from lamina.domain.token_estimate import estimate_tokens
-from lamina.errors import ConfigError, InvalidType, MissingExtra, ProviderError
+from lamina.errors import ConfigError, InvalidType, LaminaError, MissingExtra, ProviderError
 from lamina.ports.token_counter import TokenCounter
 
-__all__ = ["VOCABULARIES", "EstimateCounter", "VocabularyCounter", "token_counter", "vocabulary_of"]
+__all__ = [
+    "VOCABULARIES",
+    "CheckedCounter",
+    "EstimateCounter",
+    "VocabularyCounter",
+    "checked_counter",
+    "token_counter",
+    "vocabulary_of",
+]
 
 VOCABULARIES: Final = ("o200k_base", "cl100k_base")
 """The vocabularies that a `VocabularyCounter` may be made of."""
@@ -107,6 +115,61 @@ class VocabularyCounter:
 
     def __repr__(self) -> str:
         return f"VocabularyCounter({self._name!r})"
+
+
+class CheckedCounter:
+    """A host's counter, whose counts are looked at: a budget that adds up anything else would hold nothing.
+
+    Raises:
+        InvalidType: it is no counter.
+    """
+
+    __slots__ = ("_inner",)
+
+    def __init__(self, inner: TokenCounter) -> None:
+        name: object = getattr(inner, "name", None)
+        if not isinstance(name, str) or not callable(getattr(inner, "count", None)):
+            problem = f"is a {type(inner).__name__} without a name and a method count"
+            raise InvalidType("counter", problem, "Give a TokenCounter, such as EstimateCounter().")
+        self._inner = inner
+
+    @property
+    def name(self) -> str:
+        """The host's name for it."""
+        return self._inner.name
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the host says so."""
+        return bool(getattr(self._inner, "is_exact", False))
+
+    def count(self, text: str) -> int:
+        """How many tokens the text has.
+
+        Raises:
+            ProviderError: the host's counter failed, or gave no whole number from 0 up.
+        """
+        try:
+            counted: object = self._inner.count(text)
+        except LaminaError:
+            raise
+        except Exception as error:  # a host's code, which may raise anything
+            raise ProviderError(f"The counter {self.name}", f"it raised {type(error).__name__}") from error
+        if isinstance(counted, bool) or not isinstance(counted, int) or counted < 0:
+            problem = f"it gave {counted!r:.50}, which is no whole number from 0 up"
+            raise ProviderError(f"The counter {self.name}", problem)
+        return counted
+
+
+def checked_counter(given: TokenCounter | None) -> TokenCounter | None:
+    """The counter, or one that looks at the counts of it if it is a host's; None is None.
+
+    Raises:
+        InvalidType: it is no counter.
+    """
+    if given is None or isinstance(given, EstimateCounter | VocabularyCounter | CheckedCounter):
+        return given
+    return CheckedCounter(given)
 
 
 def token_counter(model: str | None = None) -> TokenCounter:

@@ -7,15 +7,18 @@ read is hostile until proven otherwise, so sizes are limited before and after un
 from __future__ import annotations
 
 import codecs
+import functools
 import io
+import re
 import shutil
 import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import PurePath
 from typing import Final
+from xml.parsers import expat
 
 from lamina.errors import InvalidInput, LaminaError, MissingExtra
 
@@ -36,6 +39,9 @@ _PACKINGS: Final = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 _PIECE: Final = 1024 * 1024
 MAX_UNPACKED: Final = 512 * 1024 * 1024
 MAX_MEMBERS: Final = 10_000
+MAX_CELLS: Final = 1_000_000
+_CELL: Final = re.compile(r"\s*([A-Za-z]{0,3})([0-9]+(?:\.0*)?(?:[eE]\+?[0-9]+)?)\s*")
+"""A row or a cell as readers take them, who read more than writers write."""
 _EXTRA: Final = "documents"
 _BOMS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -67,6 +73,8 @@ def text_of(name: str, data: bytes) -> str:
         raise InvalidInput("path", f"{name!r} is of a kind that cannot be converted", remedy)
     if suffix in _ZIPPED:
         data = _repacked(name, data)
+    if suffix == ".xlsx":
+        _check_cells(name, data)
     return _pdf_text(name, data) if suffix == ".pdf" else _marked_down(name, suffix, data)
 
 
@@ -110,6 +118,29 @@ def _repacked(name: str, data: bytes) -> bytes:
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError, RuntimeError) as error:
         raise InvalidInput("path", f"{name!r} is damaged or locked: {error}", "Save it anew.") from error
     return clean.getvalue()
+
+
+def _check_cells(name: str, data: bytes) -> None:
+    """Refuse a workbook one cell of which lies so far out that all before it, though empty, are too many to read."""
+    furthest = [0, 0]
+
+    def see(tag: str, attributes: dict[str, str]) -> None:
+        place = _CELL.fullmatch(attributes.get("r", "")) if tag.endswith(("row", "c")) else None
+        if place is not None:
+            column = functools.reduce(lambda before, letter: before * 26 + ord(letter) - 64, place[1].upper(), 0)
+            row = int(min(float(place[2]), 1e20))
+            furthest[:] = [max(furthest[0], row), max(furthest[1], column)]
+
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        for member in archive.namelist():
+            furthest[:] = [0, 0]
+            parser = expat.ParserCreate()
+            parser.StartElementHandler = see
+            with suppress(expat.ExpatError), archive.open(member) as file:  # what is no XML is no sheet
+                parser.ParseFile(file)
+            if furthest[0] * max(furthest[1], 1) > MAX_CELLS:
+                problem = f"{name!r} has a sheet of {furthest[0]} rows and {furthest[1]} columns"
+                raise InvalidInput("path", problem, f"The limit is {MAX_CELLS} cells; save the sheet as CSV.")
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from lamina.ports.embedder import Embedder
 from lamina.ports.memory_adapter import MemoryAdapter
 from lamina.ports.state_store import StateStore
 from lamina.ports.token_counter import TokenCounter
-from lamina.providers.tokens import token_counter
+from lamina.providers.tokens import checked_counter, token_counter
 from lamina.rag.chunk_index import ChunkIndex
 from lamina.rag.chunking import ChunkOptions, ChunkStrategy
 from lamina.rag.folders import FolderIngestion, read_file
@@ -79,7 +79,7 @@ class RagPipeline:
         self.tenant = check_name("tenant", tenant)
         self.config = config or RagConfig()
         made = registry.load_embedder(DEFAULT_EMBEDDER) if isinstance(embedder, Unset) else embedder
-        self._counter = counter or token_counter()
+        self._counter = checked_counter(counter) or token_counter()
         self._clock = clock
         self._store = store
         self._index = ChunkIndex(adapter, tenant=tenant, embedder=made, clock=clock, new_id=new_id)
@@ -260,6 +260,8 @@ class RagPipeline:
     async def get(self, id: str, *, owner: str | None = None) -> Document | None:
         """The head of the document, or None."""
         check_name("id", id)
+        if owner is not None:
+            check_name("owner", owner)
         found = await self._store.get_documents(self.tenant, [id])
         return next((head for head in found if owner is None or head.owner in {None, owner}), None)
 
@@ -276,6 +278,8 @@ class RagPipeline:
 
     async def remove(self, id: str, *, owner: str | None = None) -> bool:
         """Delete the document with its chunks; False if there is none. With an owner: only that owner's own."""
+        if owner is not None:
+            check_name("owner", owner)
         head = await self.get(id)
         while head is not None and (owner is None or head.owner == owner):
             if await self._ingester.remove(head):
