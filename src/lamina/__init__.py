@@ -26,27 +26,52 @@ if TYPE_CHECKING:
     from lamina.adapters.sqlite import SqliteAdapter
     from lamina.agents import Agent, AgentAnswer, AgentDefinition, AgentRegistry, Tool, ToolContext, define_agent
     from lamina.context.engine import ContextEngine
+    from lamina.context.manager import ContextEngineManager
+    from lamina.context.plugin import (
+        AssembleParams,
+        AssembleResult,
+        BaseContextEngine,
+        CompactParams,
+        CompactResult,
+        ContextEnginePlugin,
+        EngineInfo,
+    )
+    from lamina.conversation.folding import CompactionReport
     from lamina.conversation.manager import ConversationManager
+    from lamina.conversation.memory_events import MemoryEvent
+    from lamina.conversation.short_term import BaseMemory
+    from lamina.conversation.short_term_stores import InMemoryMemory, PostgresMemory, SQLiteMemory
+    from lamina.conversation.structured import StructuredSummary, TimeRange
+    from lamina.conversation.tiers import ContextReport, Tier
+    from lamina.conversation.window import WindowPolicy
+    from lamina.databases.sqlite import SqliteDatabase
     from lamina.domain.context import ComputedContext
+    from lamina.domain.document import Document, RagChunk
     from lamina.domain.filters import And, MemoryFilter, Not, Or, Where
     from lamina.domain.intent import Intent, IntentError, IntentResult, IntentStatus
     from lamina.domain.memory import Layer, MemoryEntry, Trust
-    from lamina.domain.message import Message, Role
+    from lamina.domain.message import FilePart, ImagePart, Message, Role, TextPart, ToolCall
+    from lamina.domain.message_formats import from_anthropic, from_openai, to_anthropic, to_openai
     from lamina.domain.recall import RecallResult, Results, ScoreBreakdown, SearchMode
     from lamina.domain.scope import Scope
     from lamina.domain.text import clean
+    from lamina.domain.thread import Summary, Thread, ThreadContext
     from lamina.errors import (
         AdapterError,
         AdapterUnavailable,
         AskError,
         ConfigError,
         Conflict,
+        ContextOverflowError,
+        DocumentNotFound,
         EmbeddingDimensionError,
         EmbeddingFingerprintError,
+        EngineNotFound,
         InvalidInput,
         InvalidType,
         LaminaError,
         MemoryNotFound,
+        MessageNotFound,
         MissingExtra,
         NoModelConfiguredError,
         NotFound,
@@ -70,7 +95,11 @@ if TYPE_CHECKING:
     from lamina.ports.hooks import ForgetReason, MemoryHooks
     from lamina.ports.language_model import LanguageModel
     from lamina.ports.memory_adapter import Capability, MemoryAdapter
+    from lamina.ports.state_store import StateStore
+    from lamina.ports.token_counter import TokenCounter
+    from lamina.providers.tokens import EstimateCounter, token_counter
     from lamina.rag.pipeline import RagPipeline
+    from lamina.rag.reports import IngestReport, RagStats
     from lamina.sdk import Lamina
     from lamina.settings import (
         AgentsConfig,
@@ -85,6 +114,10 @@ if TYPE_CHECKING:
         define_config,
         define_memory_config,
     )
+    from lamina.settings.tiers import ContextThresholds
+    from lamina.state import open_state
+    from lamina.state.postgres import PostgresStateStore
+    from lamina.state.sqlite import SqliteStateStore
 
 __all__ = [
     "AdapterError",
@@ -96,25 +129,46 @@ __all__ = [
     "AgentsConfig",
     "And",
     "AskError",
+    "AssembleParams",
+    "AssembleResult",
+    "BaseContextEngine",
+    "BaseMemory",
     "Capability",
+    "CompactParams",
+    "CompactResult",
     "CompactionConfig",
+    "CompactionReport",
     "ComputedContext",
     "ConfigError",
     "Conflict",
     "ContextConfig",
     "ContextEngine",
+    "ContextEngineManager",
+    "ContextEnginePlugin",
+    "ContextOverflowError",
+    "ContextReport",
+    "ContextThresholds",
     "ConversationConfig",
     "ConversationManager",
     "DecayReport",
+    "Document",
+    "DocumentNotFound",
     "Embedder",
     "EmbeddingConfig",
     "EmbeddingDimensionError",
     "EmbeddingFingerprintError",
+    "EngineInfo",
+    "EngineNotFound",
+    "EstimateCounter",
     "Event",
     "EventName",
+    "FilePart",
     "Fingerprint",
     "ForgetReason",
+    "ImagePart",
     "InMemoryAdapter",
+    "InMemoryMemory",
+    "IngestReport",
     "Intent",
     "IntentError",
     "IntentResult",
@@ -132,10 +186,12 @@ __all__ = [
     "MemoryConfig",
     "MemoryEngine",
     "MemoryEntry",
+    "MemoryEvent",
     "MemoryFilter",
     "MemoryHooks",
     "MemoryNotFound",
     "Message",
+    "MessageNotFound",
     "MissingExtra",
     "ModelRouter",
     "NoModelConfiguredError",
@@ -144,27 +200,45 @@ __all__ = [
     "NotStarted",
     "Or",
     "OwnerMemory",
+    "PostgresMemory",
+    "PostgresStateStore",
     "ProviderError",
     "ProviderUnavailable",
+    "RagChunk",
     "RagConfig",
     "RagPipeline",
+    "RagStats",
     "RecallResult",
     "Results",
     "Role",
+    "SQLiteMemory",
     "Scope",
     "ScopeError",
     "ScoreBreakdown",
     "ScoringConfig",
     "SearchMode",
     "SqliteAdapter",
+    "SqliteDatabase",
+    "SqliteStateStore",
+    "StateStore",
     "StoreDamaged",
+    "StructuredSummary",
+    "Summary",
+    "TextPart",
+    "Thread",
     "ThreadArchivedError",
+    "ThreadContext",
     "ThreadNotFound",
+    "Tier",
+    "TimeRange",
+    "TokenCounter",
     "Tool",
+    "ToolCall",
     "ToolContext",
     "Trust",
     "Unsupported",
     "Where",
+    "WindowPolicy",
     "WorkingItem",
     "WorkingMemory",
     "__version__",
@@ -173,27 +247,49 @@ __all__ = [
     "define_agent",
     "define_config",
     "define_memory_config",
+    "from_anthropic",
+    "from_openai",
+    "open_state",
+    "to_anthropic",
+    "to_openai",
+    "token_counter",
 ]
 
 _HOMES: Final = {
     "lamina.adapters.in_memory": "InMemoryAdapter",
     "lamina.adapters.sqlite": "SqliteAdapter",
-    "lamina.agents": "Agent AgentAnswer AgentDefinition AgentRegistry Tool ToolContext define_agent",
+    "lamina.agents": ("Agent AgentAnswer AgentDefinition AgentRegistry Tool ToolContext define_agent"),
     "lamina.context.engine": "ContextEngine",
+    "lamina.context.manager": "ContextEngineManager",
+    "lamina.context.plugin": (
+        "AssembleParams AssembleResult BaseContextEngine CompactParams CompactResult ContextEnginePlugin EngineInfo"
+    ),
+    "lamina.conversation.folding": "CompactionReport",
     "lamina.conversation.manager": "ConversationManager",
+    "lamina.conversation.memory_events": "MemoryEvent",
+    "lamina.conversation.short_term": "BaseMemory",
+    "lamina.conversation.short_term_stores": "InMemoryMemory PostgresMemory SQLiteMemory",
+    "lamina.conversation.structured": "StructuredSummary TimeRange",
+    "lamina.conversation.tiers": "ContextReport Tier",
+    "lamina.conversation.window": "WindowPolicy",
+    "lamina.databases.sqlite": "SqliteDatabase",
     "lamina.domain.context": "ComputedContext",
+    "lamina.domain.document": "Document RagChunk",
     "lamina.domain.filters": "And MemoryFilter Not Or Where",
     "lamina.domain.intent": "Intent IntentError IntentResult IntentStatus",
     "lamina.domain.memory": "Layer MemoryEntry Trust",
-    "lamina.domain.message": "Message Role",
+    "lamina.domain.message": "FilePart ImagePart Message Role TextPart ToolCall",
+    "lamina.domain.message_formats": "from_anthropic from_openai to_anthropic to_openai",
     "lamina.domain.recall": "RecallResult Results ScoreBreakdown SearchMode",
     "lamina.domain.scope": "Scope",
     "lamina.domain.text": "clean",
+    "lamina.domain.thread": "Summary Thread ThreadContext",
     "lamina.errors": (
-        "AdapterError AdapterUnavailable AskError ConfigError Conflict EmbeddingDimensionError "
-        "EmbeddingFingerprintError InvalidInput InvalidType LaminaError MemoryNotFound MissingExtra "
-        "NoModelConfiguredError NotFound NotStarted ProviderError ProviderUnavailable ScopeError StoreDamaged "
-        "ThreadArchivedError ThreadNotFound Unsupported"
+        "AdapterError AdapterUnavailable AskError ConfigError Conflict ContextOverflowError DocumentNotFound "
+        "EmbeddingDimensionError EmbeddingFingerprintError EngineNotFound InvalidInput InvalidType "
+        "LaminaError MemoryNotFound MessageNotFound MissingExtra NoModelConfiguredError NotFound NotStarted "
+        "ProviderError ProviderUnavailable ScopeError StoreDamaged ThreadArchivedError ThreadNotFound "
+        "Unsupported"
     ),
     "lamina.kernel": "Kernel MaintenanceReport ModelRouter",
     "lamina.memory.decay": "DecayReport",
@@ -206,12 +302,20 @@ _HOMES: Final = {
     "lamina.ports.hooks": "ForgetReason MemoryHooks",
     "lamina.ports.language_model": "LanguageModel",
     "lamina.ports.memory_adapter": "Capability MemoryAdapter",
+    "lamina.ports.state_store": "StateStore",
+    "lamina.ports.token_counter": "TokenCounter",
+    "lamina.providers.tokens": "EstimateCounter token_counter",
     "lamina.rag.pipeline": "RagPipeline",
+    "lamina.rag.reports": "IngestReport RagStats",
     "lamina.sdk": "Lamina",
     "lamina.settings": (
         "AgentsConfig CompactionConfig ContextConfig ConversationConfig EmbeddingConfig LaminaConfig "
         "MemoryConfig RagConfig ScoringConfig define_config define_memory_config"
     ),
+    "lamina.settings.tiers": "ContextThresholds",
+    "lamina.state": "open_state",
+    "lamina.state.postgres": "PostgresStateStore",
+    "lamina.state.sqlite": "SqliteStateStore",
 }
 _HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names.split()}
 

@@ -454,3 +454,9 @@ async def test_what_a_message_carries_beside_its_words_is_a_mapping(manager, fie
     with pytest.raises(InvalidType, match=field):
         await manager.add_message_to_thread("t", "user", "Hello", **{field: odd})
     assert await manager.retrieve("t") is None
+
+
+@pytest.mark.parametrize("name", ["policy", "summarizer", "summary", "context_engineering", "memory"])
+def test_a_setting_of_another_class_is_refused_before_any_message_is_kept(make, name):
+    with pytest.raises(ConfigError, match=name):
+        make(**{name: {"fold_at": 5}})

@@ -109,6 +109,16 @@ async def test_an_executor_that_does_not_stream_gives_one_piece(kernel):
     assert result.answer == "all at once"
 
 
+async def test_a_model_that_does_not_stream_gives_one_piece(open_kernel):
+    async def complete(messages):
+        return "The blue one."
+
+    kernel = await open_kernel(complete=complete)
+    piece, result = await pieces_of(kernel.stream(goal="Which key?", thread_id="t"))
+    assert (piece, result.answer, result.status) == ("The blue one.", "The blue one.", IntentStatus.COMPLETED)
+    assert [each.text for each in await kernel.conversation.history("t")] == ["Which key?", "The blue one."]
+
+
 async def test_a_generator_is_joined_where_nobody_asked_for_pieces(kernel):
     closed = []
 

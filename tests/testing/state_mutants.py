@@ -45,6 +45,24 @@ class ForgetsTheNamespace(Mutant):
         return await super().create_thread(thread.replace(namespace=None))
 
 
+class BeginsInTwoSteps(Mutant):
+    caught_by = "test_a_thread_begins_with_its_first_messages_or_not_at_all"
+
+    async def begin_thread(self, thread, events, *, now):
+        if await self.get_thread(thread.ref) is not None:
+            return None
+        await self.create_thread(thread)
+        return await self.append(thread.ref, events, now=now)
+
+
+class BeginsAThreadThatIsThere(Mutant):
+    caught_by = "test_a_thread_begins_with_its_first_messages_or_not_at_all test_of_many_who_begin_one_thread_one_does"
+
+    async def begin_thread(self, thread, events, *, now):
+        await self.create_thread(thread)
+        return await self.append(thread.ref, events, now=now)
+
+
 class ForgetsTopics(Mutant):
     caught_by = "test_every_field_of_a_summary_comes_back"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import assert_type
 
@@ -10,6 +10,7 @@ import lamina.sync
 from lamina import (
     Agent,
     And,
+    ComputedContext,
     ContextEngine,
     ConversationManager,
     DecayReport,
@@ -23,6 +24,7 @@ from lamina import (
     MemoryEngine,
     MemoryEntry,
     MemoryHooks,
+    Message,
     ModelRouter,
     Not,
     RagPipeline,
@@ -31,6 +33,7 @@ from lamina import (
     ScoreBreakdown,
     ScoringConfig,
     SearchMode,
+    SqliteAdapter,
     ToolContext,
     Where,
     WorkingItem,
@@ -39,7 +42,11 @@ from lamina import (
     define_config,
     define_memory_config,
 )
+from lamina.conversation.memory_events import MemoryEvent
+from lamina.domain.document import RagChunk
 from lamina.domain.filters import Compare
+from lamina.domain.thread import ThreadContext
+from lamina.state.sqlite import SqliteStateStore
 
 
 def guard(entry: MemoryEntry) -> MemoryEntry | None:
@@ -121,6 +128,57 @@ def use_the_blocking_engine() -> None:
         assert_type(memory.store("Wants a dark theme"), str | None)
         assert_type(memory.recall("theme", limit=3), Results[RecallResult])
         assert_type(memory.forget("mem_1"), bool)
+
+
+def use_the_blocking_kernel() -> None:
+    router = ModelRouter(complete=lambda messages: messages[-1].content)
+    with lamina.sync.Kernel(ephemeral=True, model_router=router) as kernel:
+        assert_type(kernel, lamina.sync.Kernel)
+        assert_type(kernel.memory_engine, lamina.sync.MemoryEngine)
+        assert_type(kernel.conversation, lamina.sync.ConversationManager)
+        assert_type(kernel.rag.retrieve("lamp", top_k=3), Results[RagChunk])
+        assert_type(kernel.rag.ingest("text", "a.md", category="api"), str)
+        assert_type(kernel.context_engine, lamina.sync.ContextEngine)
+        assert_type(kernel.context_engines, lamina.sync.ContextEngineManager)
+        assert_type(kernel.agent_registry.select("goal"), Agent)
+        assert_type(kernel.submit(goal="hello", owner="mira"), IntentResult)
+        assert_type(kernel.run_maintenance(decay=True), MaintenanceReport)
+        for piece in kernel.stream(goal="hello"):
+            assert_type(piece, str | IntentResult)
+        with kernel.maintenance(timedelta(hours=1)) as nothing:
+            assert_type(nothing, None)
+        assert_type(kernel.on("intent.completed", lambda event: None), Callable[[], None])
+        kernel.submit(gaol="hello")  # type: ignore[call-arg]
+
+
+def use_the_short_way_blocking() -> None:
+    with lamina.sync.Lamina.create("data", owner="mira") as app:
+        assert_type(app, lamina.sync.Lamina)
+        assert_type(app.remember("x", "longterm", tags=["a"]), str | None)
+        assert_type(app.ask("why?", thread_id="t"), IntentResult)
+        assert_type(app.get_kernel(), lamina.sync.Kernel)
+        assert_type(app.thread("t").get_context(), ThreadContext)
+
+
+class Mine(lamina.sync.SQLiteMemory):
+    def compact_event(self, event: MemoryEvent) -> MemoryEvent:
+        return self.compact_with(event, label="mine")
+
+
+def put_blocking_parts_together() -> None:
+    with (
+        lamina.sync.StateStore(SqliteStateStore("lamina.db")) as store,
+        lamina.sync.create_memory_engine(path="lamina.db") as memory,
+        lamina.sync.RagPipeline(SqliteAdapter("lamina.db", table="chunks"), SqliteStateStore("lamina.db")) as rag,
+        Mine("lamina.db", thresholds={"recent_to_keep": 5}) as short_term,
+    ):
+        talk = lamina.sync.ConversationManager(store, memory=memory)
+        assert_type(talk.add_message_to_thread("t", "user", "hi"), Message)
+        engine = lamina.sync.ContextEngine(memory, conversation=talk, rag=rag)
+        assert_type(engine.compute(intent_id="i", goal="hi", owner_id="mira"), ComputedContext)
+        assert_type(short_term.add({"message": {"role": "user", "content": "hi"}}), MemoryEvent)
+        assert_type(lamina.sync.OwnerMemory(memory, "mira").store("x"), str | None)
+        lamina.sync.ConversationManager(memory)  # type: ignore[arg-type]
 
 
 def a_wrong_use_is_seen() -> None:

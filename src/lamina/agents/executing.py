@@ -22,7 +22,7 @@ from lamina.domain.message import Message, Role
 from lamina.domain.message_groups import orphans
 from lamina.domain.text import clean, is_blank
 from lamina.domain.usage import Usage
-from lamina.errors import InvalidInput, InvalidType, ProviderError
+from lamina.errors import InvalidInput, InvalidType, ProviderError, Unsupported
 from lamina.ports.language_model import Completion, LanguageModel
 from lamina.providers.host_calls import call_host
 
@@ -72,9 +72,14 @@ class BuiltinExecutor:
             await _say(turn, answer.text)
             return answer
         chat = to_chat(messages)
-        if turn.on_piece is None:
-            return AgentAnswer(clean((await turn.model.complete(chat)).text))
-        return AgentAnswer(await _collected(turn, turn.model.stream(chat)))
+        if turn.on_piece is not None:
+            try:
+                return AgentAnswer(await _collected(turn, turn.model.stream(chat)))
+            except Unsupported:  # raised before the first piece, by a model that gives its answer whole
+                pass
+        text = clean((await turn.model.complete(chat)).text)
+        await _say(turn, text)
+        return AgentAnswer(text)
 
 
 async def run_agent(executor: Executor, turn: Turn) -> AgentAnswer:

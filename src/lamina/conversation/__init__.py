@@ -6,7 +6,7 @@ cut, `folding` folds it, `summarizer` and `rolling` write the summary, `setbacks
 
 Sessions (`short_term`, `short_term_stores`): `memory_events` reads what is added, `session_store` keeps it,
 `session_reading` reads it back, `context_window` says what fits, `tiering` shortens, `structured` is the summary
-and `structured_summarizer` writes it.
+and `structured_summarizer` writes it, `callbacks` are a host's own functions.
 
 Both: `tiers` decides, `compaction` puts references in the place of messages and `labels` words them, `expanding` gives
 the originals to an agent; `extractive` picks from a text by its `facts`, `transcript` writes messages as text.

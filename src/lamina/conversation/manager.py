@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from asyncio import AbstractEventLoop, get_running_loop
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
@@ -14,6 +14,7 @@ from lamina.conversation.folding import CompactionReport, Folder, ThreadGate
 from lamina.conversation.messages import (
     MessageReader,
     check_same,
+    check_settings,
     check_thread_metadata,
     new_message_id,
     read_calls,
@@ -92,8 +93,10 @@ class ConversationManager:
         The store, the model and the memory stay the caller's: nothing here closes them.
 
         Raises:
-            ConfigError: the memory engine serves another tenant.
+            ConfigError: the memory engine serves another tenant, or a setting is of another class.
         """
+        check_settings(policy=(policy, WindowPolicy), summary=(summary, SummaryConfig), memory=(memory, MemoryEngine))
+        check_settings(summarizer=(summarizer, Callable), context_engineering=(context_engineering, ContextThresholds))
         self.tenant = _same_tenant(tenant, memory)
         self._store = store
         self._llm = llm
@@ -103,9 +106,8 @@ class ConversationManager:
         self._counter = counter or EstimateCounter()
         self._messages = MessageReader(counter=self._counter, clock=clock, new_id=new_id)
         self._summarizer = Summarizer(summary or SummaryConfig(), self._counter.count, llm, summarizer)
-        self._tiers: ThreadTiers | None = None
-        if context_engineering is not None:
-            self._tiers = ThreadTiers(store, context_engineering, counter=self._counter, clock=clock, emit=emit)
+        limits, own = context_engineering, self._counter
+        self._tiers = None if limits is None else ThreadTiers(store, limits, counter=own, clock=clock, emit=emit)
         self._reader = ThreadReader(store, self._summarizer, self._counter, context_engineering)
         self._folder = Folder(
             store,
@@ -191,9 +193,7 @@ class ConversationManager:
             return []
         gate = self._gate(ref)
         async with gate.appending:  # so that calls of one process are kept in the order in which they were made
-            thread = await self._opened(ref, owner)
-            await self._check_ids(ref, events)
-            kept = await self._store.append(ref, events, now=self._clock())
+            thread, kept = await self._append(ref, events, owner)
         for given, stored in zip(events, originals(kept), strict=True):
             check_same(stored, given.message)
         if self._tiers or self._folder.may_be_due(thread, max(event.message.index for event in kept)):
@@ -344,13 +344,20 @@ class ConversationManager:
     async def _known(self, id: str, owner: str | None) -> Thread:
         return await self._reader.known(self._ref(id), owner)
 
-    async def _opened(self, ref: ThreadRef, owner: str | None) -> Thread:
+    async def _append(
+        self, ref: ThreadRef, events: Sequence[ThreadEvent], owner: str | None
+    ) -> tuple[Thread, list[ThreadEvent]]:
+        """The thread as it was before, or as it was made with these events, and the events as they are kept."""
         thread = await self._reader.find(ref, owner)
+        now = self._clock()
         if thread is None:
-            now = self._clock()
-            thread = await self._store.create_thread(Thread(ref.id, ref.tenant, now, now, owner=owner))
-            check_owner(thread, owner)  # another process may have made it meanwhile
-        return thread
+            new = Thread(ref.id, ref.tenant, now, now, owner=owner)
+            begun = await self._store.begin_thread(new, events, now=now)
+            if begun is not None:
+                return new, begun
+            thread = await self._known(ref.id, owner)  # another process has made it meanwhile
+        await self._check_ids(ref, events)
+        return thread, await self._store.append(ref, events, now=now)
 
     async def _check_ids(self, ref: ThreadRef, events: Sequence[ThreadEvent]) -> None:
         """Refuse an id that is taken by a message which says something else, before anything is written."""

@@ -16,7 +16,7 @@ from lamina.domain.storable import storable_event
 from lamina.domain.text import check_name, is_blank
 from lamina.domain.thread import ThreadEvent
 from lamina.domain.validation import check_instant
-from lamina.errors import Conflict, InvalidInput, InvalidType
+from lamina.errors import ConfigError, Conflict, InvalidInput, InvalidType
 from lamina.memory.inputs import read_instant
 from lamina.ports.clock import Clock, IdFactory
 from lamina.ports.token_counter import TokenCounter
@@ -24,6 +24,7 @@ from lamina.ports.token_counter import TokenCounter
 __all__ = [
     "MessageReader",
     "check_same",
+    "check_settings",
     "check_thread_metadata",
     "message_of",
     "new_message_id",
@@ -93,6 +94,17 @@ def check_thread_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
         if str(key).startswith(RESERVED):
             raise InvalidInput("metadata", f"has the reserved key {key!r}", f"Begin no key with {RESERVED!r}.")
     return dict(metadata)
+
+
+def check_settings(**given: tuple[object, Any]) -> None:
+    """Refuse a setting that is given and of another class: found at the first message, it would be found too late.
+
+    Raises:
+        ConfigError: one is no instance of its class.
+    """
+    for name, (value, kind) in given.items():
+        if value is not None and not isinstance(value, kind):
+            raise ConfigError(name, f"must be a {kind.__name__}, not {type(value).__name__}", "Give one, or None.")
 
 
 def check_same(kept: Message, given: Message) -> None:

@@ -73,14 +73,17 @@ class SessionStore:
             now = self._clock()
             if await self.head(session_id) is None:
                 new = Thread(session_id, self.tenant, now, now, ThreadKind.SESSION, owner=self.owner)
-                self._checked(await self.state.create_thread(new))
+                begun = await self.state.begin_thread(new, events, now=now)
+                if begun is not None:
+                    return begun
+                continue  # begun by somebody else meanwhile, who may be another owner
             for kept in originals(await self.state.find_events(ref, list(given))):
                 check_same(kept, given[kept.id])
             try:
                 return await self.state.append(ref, events, now=now)
             except ThreadNotFound:  # deleted by somebody in between: it is begun anew
                 continue
-        raise Conflict(f"The session {session_id!r}", "is deleted again and again while it is written to")
+        raise Conflict(f"The session {session_id!r}", "is begun and deleted again and again meanwhile")
 
     async def live(self, head: Thread) -> list[ThreadEvent]:
         """The events that are shown in full, in order."""

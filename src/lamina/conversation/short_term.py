@@ -7,9 +7,10 @@ import builtins
 import copy
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Self, TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Self
 
+from lamina.conversation.callbacks import BeforeSummarize, Labeler, MemorySummarizer, check_callbacks
 from lamina.conversation.compaction import compact_event, complete_compaction, decompress_event, is_compacted
 from lamina.conversation.context_window import fit_messages, without_orphans
 from lamina.conversation.labels import label_of
@@ -33,7 +34,7 @@ from lamina.domain.message import ContentPart, Message
 from lamina.domain.message_size import message_tokens
 from lamina.domain.thread import Summary, Thread, ThreadEvent, ThreadRef
 from lamina.domain.validation import check_whole_number
-from lamina.errors import ConfigError, Conflict, ContextOverflowError, InvalidInput, InvalidType
+from lamina.errors import Conflict, ContextOverflowError, InvalidInput, InvalidType
 from lamina.ports.clock import Clock, IdFactory, utc_now
 from lamina.ports.events import Emit, Event, EventName
 from lamina.ports.language_model import LanguageModel
@@ -43,18 +44,9 @@ from lamina.providers.tokens import EstimateCounter
 from lamina.settings.tiers import ContextThresholds
 from lamina.state.sqlite import SqliteStateStore
 
-__all__ = ["BaseMemory", "Labeler", "MemorySummarizer"]
+__all__ = ["BaseMemory"]
 
 log = logging.getLogger(__name__)
-
-MemorySummarizer: TypeAlias = Callable[[list[MemoryEvent]], Any]
-"""Gets events in full (before them, one that shows the former summary, if there is one), and returns a
-`StructuredSummary`, a mapping of its fields or a text; sync or async."""
-
-Labeler: TypeAlias = Callable[[MemoryEvent], str | Awaitable[str]]
-"""Says in a few words what an event holds; sync or async."""
-
-BeforeSummarize: TypeAlias = Callable[[str, list[MemoryEvent]], Awaitable[None] | None]
 
 _MOST_PINNED = 1_000
 
@@ -103,19 +95,11 @@ class BaseMemory(SessionReader):
         new_id: IdFactory = new_message_id,
         emit: Emit | None = None,
     ) -> None:
-        callbacks = {
-            "summarizer": summarizer,
-            "labeler": labeler,
-            "compaction_filter": compaction_filter,
-            "on_before_summarize": on_before_summarize,
-        }
-        for name, callback in callbacks.items():
-            if callback is not None and not callable(callback):
-                raise ConfigError(name, f"must be a callable, not {type(callback).__name__}", "Give a function.")
+        check_callbacks(summarizer=summarizer, labeler=labeler)
+        check_callbacks(compaction_filter=compaction_filter, on_before_summarize=on_before_summarize)
         self.thresholds = ContextThresholds.of(thresholds)
         self.counter = EstimateCounter() if counter is None else counter
-        store = SqliteStateStore(":memory:") if store is None else store
-        self._sessions = SessionStore(store, clock, tenant=tenant, owner=owner)
+        self._sessions = SessionStore(store or SqliteStateStore(":memory:"), clock, tenant=tenant, owner=owner)
         self._summarizer = summarizer
         self._llm = llm
         self._labeler = labeler
@@ -146,15 +130,14 @@ class BaseMemory(SessionReader):
     async def add(self, event: MemoryEventInput, session_id: str | None = None) -> MemoryEvent:
         """Add an event at the end of its session, and return it as it is kept; then manage, if that is on.
 
-        An id and a time are given if there are none. An event whose message id the session has already is
-        not added again if it says the same: the kept one is returned. Once this returns, the event is kept,
-        whatever failed in managing; that is logged, and tried again at the next `add`.
+        An id and a time are given if there are none. An event that is kept already, by its message's id, is not
+        added again: the kept one is returned. Once this returns, the event is kept, whatever failed in managing;
+        that is logged, and tried again at the next `add`.
 
         Raises:
-            InvalidInput: a field has a value that cannot be taken; nothing was written.
-            InvalidType: a field has a type that cannot be taken; nothing was written.
+            InvalidInput: a field has a value that cannot be taken; nothing was written. InvalidType: a type.
             ScopeError: the session belongs to another owner.
-            Conflict: the id is that of a message which says something else; nothing was written.
+            Conflict: another message has the id; nothing was written.
         """
         return (await self.add_list([event], session_id))[0]
 

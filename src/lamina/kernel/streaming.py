@@ -24,16 +24,21 @@ async def streamed(turns: TurnRunner, intent: Intent) -> AsyncGenerator[str | In
     async def complete() -> None:
         await give.send(None)
 
+    def end(task: asyncio.Task[IntentResult]) -> None:
+        give.close()
+        if not task.cancelled():
+            task.exception()  # so that one nobody waited for is not reported as forgotten
+
     task = asyncio.get_running_loop().create_task(turns.run(intent, on_piece=give.send, before_append=complete))
-    task.add_done_callback(lambda _: give.close())
+    task.add_done_callback(end)
     try:
         async for piece in take:
             if piece:
                 yield piece
         yield await task
     finally:
-        task.cancel()
-        await asyncio.wait([task])
-        if not task.cancelled():
-            task.exception()  # so that one nobody waited for is not reported as forgotten
-        take.close()
+        try:
+            if task.cancel():
+                await asyncio.wait([task])
+        finally:
+            take.close()

@@ -58,6 +58,15 @@ class StateStore(ABC):
         """
 
     @abstractmethod
+    async def begin_thread(
+        self, thread: Thread, events: Sequence[ThreadEvent], *, now: datetime
+    ) -> list[ThreadEvent] | None:
+        """Make a thread with its first messages in one step, so that it is never seen without them.
+
+        As `create_thread` and `append` together; None, and nothing is done, if there is a thread of this name already.
+        """
+
+    @abstractmethod
     async def get_thread(self, ref: ThreadRef) -> Thread | None:
         """The head, or None."""
 

@@ -7,12 +7,21 @@ from datetime import datetime
 
 from lamina.databases.postgres.schema import Session
 from lamina.domain.storable import is_same_event, placed_event
-from lamina.domain.thread import ThreadEvent, ThreadRef, ThreadStatus
+from lamina.domain.thread import Thread, ThreadEvent, ThreadRef, ThreadStatus
 from lamina.errors import ThreadArchivedError, ThreadNotFound
 from lamina.state.postgres.rows import event_of, naming, values_of_event
-from lamina.state.postgres.threads import lock_thread
+from lamina.state.postgres.threads import lock_thread, make_thread
 
-__all__ = ["append", "delete_events", "events", "find_events", "live_size", "replace_events", "system_events"]
+__all__ = [
+    "append",
+    "begin_thread",
+    "delete_events",
+    "events",
+    "find_events",
+    "live_size",
+    "replace_events",
+    "system_events",
+]
 
 
 def append(session: Session, ref: ThreadRef, given: Sequence[ThreadEvent], now: datetime) -> list[ThreadEvent]:
@@ -38,6 +47,13 @@ def append(session: Session, ref: ThreadRef, given: Sequence[ThreadEvent], now: 
     if added:
         _insert(session, key, added, now)
     return [kept[event.message.id] for event in given]
+
+
+def begin_thread(
+    session: Session, thread: Thread, given: Sequence[ThreadEvent], now: datetime
+) -> list[ThreadEvent] | None:
+    """As `StateStore.begin_thread`, with what passed `storable_thread` and `storable_event`."""
+    return append(session, thread.ref, given, now) if make_thread(session, thread) else None
 
 
 def _insert(session: Session, key: int, added: Sequence[ThreadEvent], now: datetime) -> None:

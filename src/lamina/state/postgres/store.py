@@ -107,6 +107,14 @@ class PostgresStateStore(StateStore):
         checked = storable_thread(thread)
         return await self._write(lambda session: threads.create_thread(session, checked), thread.ref)
 
+    async def begin_thread(
+        self, thread: Thread, events: Sequence[ThreadEvent], *, now: datetime
+    ) -> list[ThreadEvent] | None:
+        head = storable_thread(thread)
+        check_change(thread.ref, now)
+        checked = storable_events(events)
+        return await self._write(lambda session: messages.begin_thread(session, head, checked, now), thread.ref)
+
     async def get_thread(self, ref: ThreadRef) -> Thread | None:
         check_ref(ref)
         return await self._read(lambda session: threads.get_thread(session, ref))

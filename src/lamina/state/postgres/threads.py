@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final, LiteralString
 
 from lamina.databases.postgres.schema import Session
 from lamina.domain.message_json import json_text
 from lamina.domain.thread import Thread, ThreadKind, ThreadRef, ThreadStatus
 from lamina.state.postgres.rows import naming, thread_of
 
-__all__ = ["create_thread", "delete_thread", "get_thread", "list_threads", "lock_thread", "tenant_key", "update_thread"]
+__all__ = [
+    "create_thread",
+    "delete_thread",
+    "get_thread",
+    "list_threads",
+    "lock_thread",
+    "make_thread",
+    "tenant_key",
+    "update_thread",
+]
+
+_INSERT: Final[LiteralString] = (
+    "INSERT INTO {schema}.threads (tenant, kind, id, owner, namespace, status, metadata, created_at, updated_at)"
+    " VALUES (%(key)s, %(kind)s, %(id)s, %(owner)s, %(namespace)s, %(status)s, %(metadata)s,"
+    " %(created_at)s, %(updated_at)s) ON CONFLICT (tenant, kind, id)"
+)
 
 
 def tenant_key(session: Session, tenant: str) -> int:
@@ -35,7 +50,19 @@ def lock_thread(session: Session, ref: ThreadRef) -> tuple[int, Thread] | None:
 
 def create_thread(session: Session, thread: Thread) -> Thread:
     """As `StateStore.create_thread`, with a thread that passed `storable_thread`."""
-    parameters = naming(thread.ref) | {
+    insert = _INSERT + " DO UPDATE SET id = excluded.id RETURNING {head}"  # as above
+    (kept,) = session.execute(insert, _parameters(session, thread))
+    return thread_of(kept)
+
+
+def make_thread(session: Session, thread: Thread) -> bool:
+    """Insert the head; False, and nothing is done, if there is one of this name."""
+    insert = _INSERT + " DO NOTHING RETURNING key"
+    return session.execute(insert, _parameters(session, thread)).fetchone() is not None
+
+
+def _parameters(session: Session, thread: Thread) -> dict[str, Any]:
+    return naming(thread.ref) | {
         "key": tenant_key(session, thread.tenant),
         "owner": thread.owner,
         "namespace": thread.namespace,
@@ -44,15 +71,6 @@ def create_thread(session: Session, thread: Thread) -> Thread:
         "created_at": thread.created_at,
         "updated_at": thread.updated_at,
     }
-    insert = (
-        "INSERT INTO {schema}.threads (tenant, kind, id, owner, namespace, status, metadata, created_at, updated_at)"
-        " VALUES (%(key)s, %(kind)s, %(id)s, %(owner)s, %(namespace)s, %(status)s, %(metadata)s,"
-        " %(created_at)s, %(updated_at)s)"
-        " ON CONFLICT (tenant, kind, id) DO UPDATE SET id = excluded.id"  # as above
-        " RETURNING {head}"
-    )
-    (kept,) = session.execute(insert, parameters)
-    return thread_of(kept)
 
 
 def get_thread(session: Session, ref: ThreadRef) -> Thread | None:

@@ -10,13 +10,14 @@ from typing import Final
 
 from lamina.domain.instants import to_micros
 from lamina.domain.storable import MAX_INDEX, is_same_event, placed_event
-from lamina.domain.thread import ThreadEvent, ThreadRef, ThreadStatus
+from lamina.domain.thread import Thread, ThreadEvent, ThreadRef, ThreadStatus
 from lamina.errors import ThreadArchivedError, ThreadNotFound
 from lamina.state.sqlite.rows import EVENT, event_of, key_of, values_of_event
-from lamina.state.sqlite.threads import find_thread
+from lamina.state.sqlite.threads import create_thread, find_thread
 
 __all__ = [
     "append",
+    "begin_thread",
     "count_live",
     "delete_events",
     "events",
@@ -66,6 +67,16 @@ def append(
         )
         connection.execute(query, (last, to_micros(now), len(added), sum(each.tokens for each in added), thread))
     return kept
+
+
+def begin_thread(
+    connection: sqlite3.Connection, thread: Thread, given: Sequence[ThreadEvent], now: datetime
+) -> list[ThreadEvent] | None:
+    """As `StateStore.begin_thread`, with what passed `storable_thread` and `storable_event`."""
+    if find_thread(connection, thread.ref) is not None:
+        return None
+    create_thread(connection, thread)
+    return append(connection, thread.ref, given, now)
 
 
 def events(

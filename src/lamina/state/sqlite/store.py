@@ -90,6 +90,14 @@ class SqliteStateStore(StateStore):
         checked = storable_thread(thread)
         return await self._write(lambda connection: threads.create_thread(connection, checked))
 
+    async def begin_thread(
+        self, thread: Thread, events: Sequence[ThreadEvent], *, now: datetime
+    ) -> list[ThreadEvent] | None:
+        head = storable_thread(thread)
+        check_change(thread.ref, now)
+        checked = storable_events(events)
+        return await self._write(lambda connection: messages.begin_thread(connection, head, checked, now))
+
     async def get_thread(self, ref: ThreadRef) -> Thread | None:
         check_ref(ref)
         return await self._read(lambda connection: threads.get_thread(connection, ref))

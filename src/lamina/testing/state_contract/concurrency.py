@@ -83,6 +83,15 @@ class ConcurrencyContract:
         assert len({str(each.owner) for each in made}) == 1
         assert [each.owner for each in await store.list_threads("acme")] == [made[0].owner]
 
+    async def test_of_many_who_begin_one_thread_one_does(self, store: StateStore) -> None:
+        calls = [
+            store.begin_thread(thread(owner=f"u{n}"), [event(f"q{n}"), event(f"a{n}")], now=NOW) for n in range(10)
+        ]
+        begun = [(n, each) for n, each in enumerate(await _together(*calls)) if each is not None]
+        [(winner, kept)] = begun
+        assert await store.events(REF) == kept
+        assert [each.owner for each in await store.list_threads("acme")] == [f"u{winner}"]
+
     async def test_two_stores_on_one_place_share_all_of_it(self, store: StateStore, second_store: StateStore) -> None:
         await begin(store)
         stores = [store, second_store]

@@ -10,7 +10,19 @@ from lamina.domain.message import Role
 from lamina.domain.thread import ThreadRef
 from lamina.errors import InvalidInput, ThreadNotFound
 from lamina.ports.state_store import StateStore
-from lamina.testing.state_contract.material import NOW, REF, begin, event, fill, ids, indexes, said, second, summary
+from lamina.testing.state_contract.material import (
+    NOW,
+    REF,
+    begin,
+    event,
+    fill,
+    ids,
+    indexes,
+    said,
+    second,
+    summary,
+    thread,
+)
 
 __all__ = ["MessageContract", "ReplacementContract"]
 
@@ -50,6 +62,22 @@ class MessageContract:
         before = await store.get_thread(REF)
         await store.append(REF, [event("m1", "again")], now=second(9))
         assert await store.get_thread(REF) == before
+
+    async def test_a_thread_begins_with_its_first_messages_or_not_at_all(self, store: StateStore) -> None:
+        begun = await store.begin_thread(thread(owner="ada"), [event("m1"), event("m2"), event("m2", "twice")], now=NOW)
+        assert begun is not None
+        assert [(each.message.index, each.message.parent) for each in begun] == [(1, None), (2, "m1"), (2, "m1")]
+        assert await store.events(REF) == begun[:2]
+        head = await store.get_thread(REF)
+        assert head == thread(owner="ada", last_index=2)
+        assert await store.live_size(REF) == (2, 4)
+        assert await store.begin_thread(thread(owner="bob"), [event("m3")], now=second(1)) is None
+        assert await store.get_thread(REF) == head
+        assert await said(store) == ["m1", "m2"]
+        other = ThreadRef("acme", "t2")
+        with pytest.raises(InvalidInput):
+            await store.begin_thread(thread(other), [event("m1"), event("")], now=NOW)
+        assert await store.get_thread(other) is None
 
     async def test_no_thread_takes_no_messages(self, store: StateStore) -> None:
         with pytest.raises(ThreadNotFound):
