@@ -6,7 +6,7 @@ import dataclasses
 import statistics
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -62,34 +62,39 @@ def joined(transcripts: Iterable[Transcript], most: int) -> list[Message]:
 async def measure_growth(
     messages: Sequence[Message], *, pre_rot: int = 20_000, marks: Sequence[int] = DEFAULT_MARKS
 ) -> list[GrowthFigures]:
-    """Add the messages one by one to a short-term memory and to a thread, each in an SQLite file of its own."""
+    """Add the messages one by one to a short-term memory and to a thread, each in an SQLite file of its own.
+
+    Each message is added to all of them in turn, so that a busy moment of the machine falls on all.
+    """
     marks = [mark for mark in sorted(marks) if mark <= len(messages)] or [len(messages)]
     thresholds = ContextThresholds(pre_rot_threshold=pre_rot)
     with tempfile.TemporaryDirectory(prefix="lamina-eval-") as folder:
-        plain = await _plain(messages, Path(folder))
-        async with SQLiteMemory(Path(folder) / "memory.db", thresholds=thresholds) as memory:
-            of_memory = await _timed(messages, lambda message: memory.add(message, SESSION))
-        async with SqliteStateStore(Path(folder) / "threads.db") as store:
+        async with (
+            SQLiteMemory(Path(folder) / "plain.db", enable_context_management=False) as plain,
+            SQLiteMemory(Path(folder) / "memory.db", thresholds=thresholds) as memory,
+            SqliteStateStore(Path(folder) / "threads.db") as store,
+        ):
             manager = thread_manager(store, thresholds=thresholds, counter=EstimateCounter())
-            of_thread = await _timed(messages, lambda message: manager.add_messages(SESSION, [message]))
+            ways: dict[str, Add] = {
+                "plain": lambda message: plain.add(message, SESSION),
+                "memory": lambda message: memory.add(message, SESSION),
+                "thread": lambda message: manager.add_messages(SESSION, [message]),
+            }
+            times = await _timed(messages, ways)
     return [
-        _figures(way, messages, times, plain, mark=mark, looked_at=max(1, int(marks[0] * _SHARE)))
-        for way, times in (("memory", of_memory), ("thread", of_thread))
+        _figures(way, messages, times[way], times["plain"], mark=mark, looked_at=max(1, int(marks[0] * _SHARE)))
+        for way in ("memory", "thread")
         for mark in marks
     ]
 
 
-async def _plain(messages: Sequence[Message], folder: Path) -> list[float]:
-    async with SQLiteMemory(folder / "plain.db", enable_context_management=False) as memory:
-        return await _timed(messages, lambda message: memory.add(message, SESSION))
-
-
-async def _timed(messages: Sequence[Message], add: Add) -> list[float]:
-    times = []
+async def _timed(messages: Sequence[Message], ways: Mapping[str, Add]) -> dict[str, list[float]]:
+    times: dict[str, list[float]] = {way: [] for way in ways}
     for message in messages:
-        began = time.perf_counter()
-        await add(message)
-        times.append(1_000 * (time.perf_counter() - began))
+        for way, add in ways.items():
+            began = time.perf_counter()
+            await add(message)
+            times[way].append(1_000 * (time.perf_counter() - began))
     return times
 
 
