@@ -573,6 +573,6 @@ async def test_a_model_that_only_writes_prose_is_not_asked_for_an_object_each_ti
         return Completion("The harbour log was kept.")
 
     manager = make(policy=SMALL, llm=Broken(act))
-    await fill(manager, 30)
+    await fill(manager, 100)
     assert asked[:8] == [True, False, True, False, False, False, False, False]
     assert sum(asked) == 3  # and once more, after a while
