@@ -6,6 +6,7 @@ import asyncio
 import logging
 from dataclasses import dataclass, field
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 from lamina.conversation.compaction import originals
 from lamina.conversation.rolling import SummaryDraft, rendered
@@ -21,7 +22,7 @@ from lamina.ports.clock import Clock
 from lamina.ports.events import Emit, Event, EventName
 from lamina.ports.state_store import StateStore
 
-__all__ = ["CompactionReport", "Folder", "ThreadGate", "warnings_of"]
+__all__ = ["CompactionReport", "Folder", "ThreadGate", "ThreadGates", "warnings_of"]
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +66,17 @@ class ThreadGate:
         self.appending = asyncio.Lock()
         self.folding = asyncio.Lock()
         self.again = False
+
+
+class ThreadGates:
+    """The gates of the threads that calls are at. A lock serves one event loop; between loops the store decides."""
+
+    def __init__(self) -> None:
+        self._gates: WeakValueDictionary[tuple[asyncio.AbstractEventLoop, str], ThreadGate] = WeakValueDictionary()
+
+    def of(self, thread_id: str) -> ThreadGate:
+        """The same one for all who ask in this event loop at the same time."""
+        return self._gates.setdefault((asyncio.get_running_loop(), thread_id), ThreadGate())
 
 
 class Folder:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import logging
-from asyncio import AbstractEventLoop, get_running_loop
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
-from weakref import WeakValueDictionary
 
 from lamina.conversation.compaction import originals
 from lamina.conversation.expanding import ExpandTool, make_expand_tool
-from lamina.conversation.folding import CompactionReport, Folder, ThreadGate
+from lamina.conversation.folding import CompactionReport, Folder, ThreadGate, ThreadGates
 from lamina.conversation.messages import (
     MessageReader,
     check_same,
@@ -117,7 +115,7 @@ class ConversationManager:
             emit=emit,
             memory=memory if store_facts else None,
         )
-        self._gates: WeakValueDictionary[tuple[AbstractEventLoop, str], ThreadGate] = WeakValueDictionary()
+        self._gates = ThreadGates()
 
     async def create(
         self,
@@ -191,7 +189,7 @@ class ConversationManager:
         ref = self._ref(thread_id)
         if not events:
             return []
-        gate = self._gate(ref)
+        gate = self._gates.of(ref.id)
         async with gate.appending:  # so that calls of one process are kept in the order in which they were made
             thread, kept = await self._append(ref, events, owner)
         for given, stored in zip(events, originals(kept), strict=True):
@@ -310,7 +308,7 @@ class ConversationManager:
             ScopeError: it is another owner's.
         """
         thread = await self._known(thread_id, owner)
-        gate = self._gate(thread.ref)
+        gate = self._gates.of(thread.id)
         async with gate.folding:
             report = await self._folder.fold(thread.ref, force=force)
         if gate.again:  # messages came meanwhile, and left the folding to this call
@@ -338,13 +336,6 @@ class ConversationManager:
 
     def _ref(self, thread_id: str) -> ThreadRef:
         return ThreadRef(self.tenant, check_name("thread_id", thread_id))
-
-    def _gate(self, ref: ThreadRef) -> ThreadGate:
-        key = (get_running_loop(), ref.id)  # a lock serves one event loop; between loops the store decides
-        gate = self._gates.get(key)
-        if gate is None:
-            gate = self._gates[key] = ThreadGate()
-        return gate
 
     async def _known(self, id: str, owner: str | None) -> Thread:
         return await self._reader.known(self._ref(id), owner)
