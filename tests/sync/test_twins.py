@@ -11,9 +11,6 @@ import pytest
 
 import lamina
 from lamina import sync
-from lamina.context.manager import ContextEngineManager
-from lamina.conversation.short_term import BaseMemory
-from lamina.conversation.short_term_stores import InMemoryMemory, PostgresMemory, SQLiteMemory
 from lamina.ports.state_store import StateStore
 from lamina.sdk import ThreadHandle
 from lamina.sync.forwarding import Blocking, Resource
@@ -25,8 +22,12 @@ WITHOUT_TWIN = {
     "InMemoryAdapter": "given to an engine, which has a twin",
     "SqliteAdapter": "given to an engine, which has a twin",
     "ModelRouter": "given to a kernel, whose `stop` closes it",
+    "BaseContextEngine": "hosts derive from it",
+    "SqliteDatabase": "given to stores, which close it",
+    "SqliteStateStore": "given to a blocking StateStore",
+    "PostgresStateStore": "given to a blocking StateStore",
 }
-OTHERS = [BaseMemory, ContextEngineManager, InMemoryMemory, PostgresMemory, SQLiteMemory, StateStore, ThreadHandle]
+OTHERS = [ThreadHandle]
 
 
 def is_async(member: object) -> bool:
