@@ -178,7 +178,8 @@ print(next(stream))
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_a_forked_child_is_refused_every_part_of_a_kernel(tmp_path: Path) -> None:
     script = """
-import gc, os, sys
+import gc, os, sys, warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of forks where threads run
 from lamina import ModelRouter, Unsupported
 from lamina.testing import EchoModel
 from lamina.sync import Kernel

@@ -143,6 +143,7 @@ async def test_a_lane_does_not_hold_up_another_and_goes_on_after_a_failure(joine
     await handle.write(add(3), "two")
     assert not first.done()
     cancelled.cancel()
+    await asyncio.sleep(0.05)  # until the job knows of it
     go_on.set()
     assert await first
     with pytest.raises(ZeroDivisionError):
