@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import select
 import shutil
@@ -13,19 +12,10 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
-
-IN_CI = os.environ.get("CI", "").lower() not in {"", "0", "false"}
-
-
-def without(service: str, error: Exception) -> NoReturn:
-    """Skip what needs the service; in continuous integration, where it can be had, fail."""
-    reason = f"{service} cannot be started here: {type(error).__name__}: {error}"
-    if IN_CI:
-        pytest.fail(reason, pytrace=False)
-    pytest.skip(reason)
+import services
 
 
 class PostgresServer:
@@ -86,7 +76,7 @@ def postgres() -> Iterator[PostgresServer]:
         server = PostgresServer(folder)
     except (ImportError, OSError, RuntimeError, subprocess.SubprocessError) as error:
         shutil.rmtree(folder, ignore_errors=True)
-        without("PostgreSQL", error)
+        services.missing("postgres", error)
     yield server
     server.remove()
     shutil.rmtree(folder, ignore_errors=True)

@@ -9,9 +9,9 @@ from typing import Final
 from lamina.domain.filters import MemoryFilter
 from lamina.domain.memory import MemoryEntry
 from lamina.domain.scope import Scope
-from lamina.ports.memory_adapter import Capability, ListOptions, MemoryAdapter, Order
+from lamina.ports.memory_adapter import ListOptions, MemoryAdapter, Order
 
-__all__ = ["count", "listing", "pages"]
+__all__ = ["count", "filters_natively", "listing", "pages"]
 
 PAGE: Final = 500
 
@@ -23,7 +23,7 @@ async def pages(
 
     Entries added while walking come at the end; deleting what was seen loses nothing that was not.
     """
-    native = Capability.FILTER in adapter.capabilities or filter.where is None
+    native = filters_natively(adapter, filter)
     asked = filter if native else replace(filter, where=None)
     after = 0
     while page := await adapter.list(
@@ -37,7 +37,7 @@ async def pages(
 
 async def count(adapter: MemoryAdapter, scope: Scope, filter: MemoryFilter) -> int:
     """How many entries the scope and the filter admit."""
-    if Capability.FILTER in adapter.capabilities or filter.where is None:
+    if filters_natively(adapter, filter):
         return await adapter.count(scope, filter)
     return sum([len(page) async for page in pages(adapter, scope, filter)])
 
@@ -48,13 +48,18 @@ async def listing(
     """A page of what the scope and the filter admit in these stores, in `Order.RELEVANCE`."""
     found: list[MemoryEntry] = []
     for store in stores:
-        if filter.where is not None and Capability.FILTER not in store.capabilities:
-            found += [entry async for page in pages(store, scope, filter) for entry in page]
-        else:
+        if filters_natively(store, filter):
             options = ListOptions(scope=scope, filter=filter, limit=limit + offset, order=Order.RELEVANCE)
             found += await store.list(options)
+        else:
+            found += [entry async for page in pages(store, scope, filter) for entry in page]
     found.sort(key=lambda entry: (-entry.relevance, -entry.created_at.timestamp(), entry.id))
     return found[offset : offset + limit]
+
+
+def filters_natively(adapter: MemoryAdapter, filter: MemoryFilter) -> bool:
+    """Whether the backend itself evaluates all that the filter asks."""
+    return filter.where is None or adapter.filter_gap(filter.where) is None
 
 
 def _passes(filter: MemoryFilter, entry: MemoryEntry) -> bool:

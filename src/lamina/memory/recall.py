@@ -31,7 +31,7 @@ from lamina.memory.access import AccessCounters
 from lamina.memory.fallback import scan_by_text, scan_by_vector
 from lamina.memory.fusion import fuse, text_weight
 from lamina.memory.inputs import Filters, read_mode, read_query
-from lamina.memory.reading import count
+from lamina.memory.reading import count, filters_natively
 from lamina.memory.runtime import Runtime
 from lamina.memory.scoring import contributions, score_breakdown, total_score
 from lamina.ports.events import EventName
@@ -338,8 +338,7 @@ def _options(request: RecallRequest, pool: int, *, include_embeddings: bool) -> 
 
 
 def _is_native(store: MemoryAdapter, capability: Capability, options: SearchOptions) -> bool:
-    filters = options.filter.where is None or Capability.FILTER in store.capabilities
-    return capability in store.capabilities and filters
+    return capability in store.capabilities and filters_natively(store, options.filter)
 
 
 def _gather(by_vector: Sequence[SearchHit], by_text: Sequence[SearchHit]) -> list[_Candidate]:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar, Final
 from weakref import WeakKeyDictionary
 
-from lamina.domain.filters import Expiry, MemoryFilter
+from lamina.domain.filters import Expiry, Filter, MemoryFilter
 from lamina.domain.memory import UNSET, Layer, MemoryEntry, Unset, Vector
 from lamina.domain.scope import Scope
 from lamina.domain.validation import check_entry
@@ -157,6 +157,15 @@ class MemoryAdapter(ABC):
         raise Unsupported(f"The {self.name} adapter", Capability.TEXT)
 
     # Built on the core --------------------------------------------------------------------
+
+    def filter_gap(self, where: Filter) -> str | None:
+        """Why the backend cannot evaluate this condition itself, as a sentence that a user reads; None if it can.
+
+        A read with a condition that has a gap is refused with `Unsupported`, which says why. The engine
+        then looks at the metadata itself.
+        """
+        del where
+        return None if Capability.FILTER in self.capabilities else "It evaluates no conditions on metadata."
 
     async def store_many(
         self,

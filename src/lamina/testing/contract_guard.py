@@ -56,7 +56,10 @@ def check_signatures(port: type, backend: type) -> None:
         if name.startswith("_"):
             continue
         own = getattr(backend, name)
-        assert inspect.iscoroutinefunction(own), f"{name} must be a coroutine function"
+        is_coroutine = inspect.iscoroutinefunction(standard)
+        assert inspect.iscoroutinefunction(own) == is_coroutine, (
+            f"{name} must be a coroutine function where the port's is one, and only there"
+        )
         expected, actual = _parameters(standard), _parameters(own)
         known = [each for each in actual if each.name in {other.name for other in expected}]
         assert [(each.name, each.kind) for each in known] == [(each.name, each.kind) for each in expected], name

@@ -10,10 +10,10 @@ from datetime import datetime
 from os import PathLike
 from typing import Any, ClassVar, TypeVar
 
+from lamina.adapters._shared.entry_text import pack
 from lamina.adapters.sqlite import checking, reading, words
 from lamina.adapters.sqlite.migrations import MIGRATIONS, CollectionTables, Migration
 from lamina.adapters.sqlite.partitions import expected_dimensions, resolve
-from lamina.adapters.sqlite.rows import pack
 from lamina.adapters.sqlite.tables import Collection, Tables
 from lamina.adapters.sqlite.writing import Writing
 from lamina.databases.sqlite.database import BUSY_TIMEOUT, READERS, Handle, SqliteDatabase, database_of

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from datetime import datetime
 from operator import itemgetter
 
+from lamina.adapters._shared.entry_text import unpack
 from lamina.adapters._shared.where_sql import Sql, filter_sql, is_plain, json_list
 from lamina.adapters.sqlite.partitions import Reach, resolve
-from lamina.adapters.sqlite.rows import entry_of, selected, unpack, version_of
+from lamina.adapters.sqlite.rows import entry_of, selected, version_of
 from lamina.adapters.sqlite.tables import Collection
 from lamina.adapters.sqlite.vectors import read_vectors
 from lamina.databases.sqlite.failures import damaged

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import sys
-from array import array
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
+from lamina.adapters._shared.entry_text import unpack
 from lamina.databases.sqlite.failures import BACKEND, RESTORE
 from lamina.domain.instants import from_micros, to_micros
-from lamina.domain.memory import Layer, MemoryEntry, Trust, Vector
+from lamina.domain.memory import Layer, MemoryEntry, Trust
 from lamina.errors import StoreDamaged
 
-__all__ = ["STORED", "entry_of", "pack", "selected", "unpack", "values_of", "version_of", "written"]
+__all__ = ["STORED", "entry_of", "selected", "values_of", "version_of", "written"]
 
 STORED: Final = tuple(
     (
@@ -84,23 +83,6 @@ def version_of(text: str) -> MemoryEntry:
         return _entry([fields[name] for name in (*_READ, *_PLACE)], None)
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         raise StoreDamaged(BACKEND, "a former version in the history cannot be read", RESTORE) from None
-
-
-def pack(vector: Vector) -> bytes:
-    """The vector as 32-bit floats, little-endian; it passed `check_vector`."""
-    numbers = array("f", vector)
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return numbers.tobytes()
-
-
-def unpack(data: bytes) -> array[float]:
-    """The vector that was packed."""
-    vector = array("f")
-    vector.frombytes(data)
-    if sys.byteorder == "big":
-        vector.byteswap()
-    return vector
 
 
 def _entry(row: Sequence[Any], embedding: bytes | None) -> MemoryEntry:

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from lamina.adapters._shared.entry_text import pack
 from lamina.adapters._shared.where_sql import scope_sql
 from lamina.adapters.sqlite.partitions import expected_dimensions, partition_of
 from lamina.adapters.sqlite.reading import can_be_id, find_by_id, find_twin, meta_value, with_vector
-from lamina.adapters.sqlite.rows import STORED, pack, values_of, written
+from lamina.adapters.sqlite.rows import STORED, values_of, written
 from lamina.adapters.sqlite.tables import Collection
 from lamina.adapters.sqlite.vectors import VectorWriter
 from lamina.domain.filters import MemoryFilter

@@ -1,0 +1,67 @@
+"""The threads in which an adapter talks to its backend, so that any event loop may call it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from typing import Final, TypeVar
+
+from lamina.errors import AdapterError
+
+__all__ = ["Lanes", "Threads"]
+
+T = TypeVar("T")
+
+LANES: Final = 64
+
+
+class Threads:
+    """A pool of threads of this process. A job whose caller is gone happens whole or, if it had not begun, never."""
+
+    def __init__(self, adapter: str, size: int) -> None:
+        self._adapter = adapter
+        self._executor = ThreadPoolExecutor(size, thread_name_prefix=f"lamina-{adapter}")
+        self._process = os.getpid()
+
+    @property
+    def are_of_this_process(self) -> bool:
+        """False in a forked child, where they do not exist."""
+        return self._process == os.getpid()
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Have it done in a thread.
+
+        Raises:
+            AdapterError: they have ended, or are the parent process's.
+        """
+        if not self.are_of_this_process:
+            raise AdapterError(self._adapter, "it was opened by another process", "Call `await adapter.initialize()`.")
+        try:
+            job = self._executor.submit(work)
+        except RuntimeError:
+            raise AdapterError(self._adapter, "it is closed", "Call `await adapter.initialize()`.") from None
+        return await asyncio.wrap_future(job)
+
+    async def close(self) -> None:
+        """Let the jobs that were submitted finish."""
+        if self.are_of_this_process:
+            await asyncio.to_thread(self._executor.shutdown)
+
+
+class Lanes:
+    """Locks by name: writers of this process that change the same wait here, and not by failing at the backend."""
+
+    def __init__(self) -> None:
+        self._locks = [threading.Lock() for _ in range(LANES)]
+
+    @contextmanager
+    def held(self, names: Iterable[object]) -> Iterator[None]:
+        """Hold the lanes of these names, taken in one order by everybody."""
+        with ExitStack() as stack:
+            for number in sorted({hash(name) % LANES for name in names}):
+                stack.enter_context(self._locks[number])
+            yield

@@ -1,0 +1,187 @@
+"""The shared write rules, over the smallest backend that can read records and commit changes of them."""
+
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from lamina.adapters._shared.directions import rank_by_closeness
+from lamina.adapters._shared.entry_text import entry_of_text, pack, text_of_entry
+from lamina.adapters._shared.record_adapter import RecordAdapter
+from lamina.adapters._shared.records import Commit, Control, Stale, Stored
+from lamina.domain.filters import MemoryFilter
+from lamina.domain.lexical import index_terms
+from lamina.domain.scope import Scope
+from lamina.errors import AdapterUnavailable
+from lamina.ports.memory_adapter import Capability, ListOptions, Order, SearchOptions
+from lamina.testing import MemoryAdapterContract
+from lamina.testing.memory_contract.material import memory
+
+
+class RecordsInADict(RecordAdapter):
+    """Everything under one lock for each primitive, and nothing held between two of them."""
+
+    name = "records"
+    capabilities = frozenset(Capability) - {Capability.EXPIRY, Capability.PERSISTENCE}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._records = {}
+        self._controls = {}
+        self._past = {}
+        self._seq = 0
+        self._writes = 0
+        self._lock = threading.Lock()
+        self.stale_commits = 0
+
+    def _open(self):
+        pass
+
+    def _shut(self):
+        pass
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        yield
+
+    def _load(self, tenant, ids):
+        with self._lock:
+            found = [self._records[tenant, id] for id in ids if (tenant, id) in self._records]
+        return [Stored(self._kept(each.entry), each.version) for each in found]
+
+    def _load_controls(self, tenant, keys):
+        with self._lock:
+            return {key: self._controls[tenant, key] for key in keys if (tenant, key) in self._controls}
+
+    def _reserve(self, number):
+        with self._lock:
+            self._seq += number
+            return self._seq - number + 1
+
+    def _commit(self, commit: Commit):
+        tenant = commit.tenant
+        with self._lock:
+            stored = [(self._records.get((tenant, each.id)), each.old) for each in commit.changes]
+            stored += [(self._controls.get((tenant, each.key)), each.old) for each in commit.controls]
+            if self.stale_commits or any(_version(now) != _version(then) for now, then in stored):
+                self.stale_commits = max(0, self.stale_commits - 1)
+                raise Stale
+            self._writes += 1
+            for each in commit.changes:
+                key = tenant, each.id
+                if each.forgets:
+                    self._past.pop(key, None)
+                if each.new is None:
+                    self._records.pop(key, None)
+                else:
+                    self._records[key] = Stored(self._kept(each.new), self._writes)
+                self._past.setdefault(key, []).extend(each.past)
+            for each in commit.controls:
+                if each.value is not None:
+                    self._controls[tenant, each.key] = Control(each.value, self._writes)
+
+    def _kept(self, entry):
+        return entry_of_text(text_of_entry(entry), None if entry.embedding is None else pack(entry.embedding))
+
+    def _admitted(self, scope, filter: MemoryFilter):
+        with self._lock:
+            entries = [self._kept(each.entry) for (tenant, _), each in self._records.items() if tenant == scope.tenant]
+        return sorted((each for each in entries if filter.admits(scope, each)), key=lambda each: each.seq)
+
+    def _alike(self, scope, layer, digests):
+        with self._lock:
+            found = [
+                Stored(self._kept(each.entry), each.version)
+                for (tenant, _), each in self._records.items()
+                if tenant == scope.tenant
+            ]
+        alike = [each for each in found if each.entry.layer is layer and each.entry.digest in digests]
+        return sorted((each for each in alike if scope.admits(each.entry)), key=lambda each: each.entry.seq)
+
+    def _select(self, options: ListOptions):
+        found = self._admitted(options.scope, options.filter)
+        found = [each for each in found if each.seq > (options.after or 0)]
+        if options.order is Order.RELEVANCE:
+            found.sort(key=lambda each: (-each.relevance, -each.created_at.timestamp(), each.id))
+        page = found[options.offset : options.offset + options.limit]
+        return page if options.include_embeddings else [each.replace(embedding=None) for each in page]
+
+    def _count(self, scope, filter):
+        return len(self._admitted(scope, filter))
+
+    def _nearest(self, embedding, options: SearchOptions):
+        found = self._admitted(options.scope, options.filter)
+        if any(each.embedding is not None and len(each.embedding) != len(embedding) for each in found):
+            return []
+        return rank_by_closeness(embedding, found, options.limit, include_embeddings=options.include_embeddings)
+
+    def _holding(self, words, options):
+        found = self._admitted(options.scope, options.filter)
+        kept = found if options.include_embeddings else [each.replace(embedding=None) for each in found]
+        return [each for each in kept if not set(words).isdisjoint(index_terms(each.content))]
+
+    def _frequencies(self, scope, words, now):
+        texts = [set(index_terms(each.content)) for each in self._admitted(scope, MemoryFilter(now=now))]
+        return {word: sum(word in text for text in texts) for word in words}
+
+    def _history(self, tenant, id):
+        with self._lock:
+            return [self._kept(each) for each in self._past.get((tenant, id), [])]
+
+
+def _version(stored):
+    return None if stored is None else stored.version
+
+
+class TestRecordsInADict(MemoryAdapterContract):
+    @pytest.fixture
+    async def adapter(self) -> AsyncIterator[RecordsInADict]:
+        adapter = RecordsInADict()
+        await adapter.initialize()
+        yield adapter
+        await adapter.close()
+
+
+class InGroups(RecordsInADict):
+    """A backend that commits three entries at a time."""
+
+    capabilities = RecordsInADict.capabilities - {Capability.TRANSACTIONS}
+    group = 3
+
+
+class TestRecordsInGroups(MemoryAdapterContract):
+    @pytest.fixture
+    async def adapter(self) -> AsyncIterator[InGroups]:
+        adapter = InGroups()
+        await adapter.initialize()
+        yield adapter
+        await adapter.close()
+
+
+@pytest.fixture
+async def records() -> AsyncIterator[RecordsInADict]:
+    adapter = RecordsInADict()
+    await adapter.initialize()
+    yield adapter
+    await adapter.close()
+
+
+async def test_a_write_is_worked_out_anew_when_others_were_faster(records, entry):
+    records.stale_commits = 5
+    await records.store(Scope("acme"), entry)
+    assert records.stale_commits == 0
+    assert (await records.get(Scope("acme"), entry.id)).revision == 1
+
+
+async def test_a_write_that_never_gets_its_turn_says_so_and_writes_nothing(records, entry, monkeypatch):
+    monkeypatch.setattr("lamina.adapters._shared.record_adapter.PATIENCE", 0.05)
+    records.stale_commits = 10**9
+    with pytest.raises(AdapterUnavailable, match="others kept changing"):
+        await records.store(Scope("acme"), entry)
+    assert await records.get(Scope("acme"), entry.id) is None
+
+
+@pytest.fixture
+def entry():
+    return memory()
