@@ -200,6 +200,7 @@ ELSEWHERE = {
     "memory.embedding.base_url": '[memory.embedding]\nprovider = "http"\nmodel = "m"\nbaseURL = "ADDRESS"\n',
     "model.base_url": '[model]\nprovider = "http"\nmodel = "m"\nbase_url = "ADDRESS"\n',
     "memory.url": '[memory]\nprovider = "theirs"\nurl = "ADDRESS"\n',
+    "memory.options.endpoint": '[memory]\nprovider = "theirs"\n[memory.options]\nendpoint = "ADDRESS"\n',
 }
 
 
@@ -245,7 +246,7 @@ def test_a_project_s_address_is_taken_if_the_user_names_the_same_or_trusts_the_p
         (load.user_file).unlink(missing_ok=True)
         value = load(project=text, **consent).config
         for name in path.split("."):
-            value = getattr(value, name)
+            value = value[name] if isinstance(value, dict) else getattr(value, name)
         assert value == "https://elsewhere.example/v1"
 
 
@@ -280,6 +281,23 @@ def test_a_project_s_password_is_not_shown_when_its_address_is_refused(load) -> 
     with pytest.raises(ConfigError) as caught:
         load(project=ELSEWHERE["memory.url"].replace("ADDRESS", "postgres://u:pa55word@elsewhere.example/x"))
     assert "pa55word" not in str(caught.value)
+
+
+def test_a_key_of_a_project_says_whose_account_memories_go_to_and_is_not_shown(load) -> None:
+    project = '[memory]\nprovider = "pinecone"\n[memory.options]\napi_key = "k3y"\nthreads = 4\n'
+    with pytest.raises(ConfigError, match=r"memory\.options\.api_key: its value is named by the project") as caught:
+        load(project=project)
+    assert "k3y" not in str(caught.value)
+    assert load(user=project, project=project).config.memory.options == {"api_key": "k3y", "threads": 4}
+
+
+def test_options_of_a_weaker_source_are_for_the_place_that_it_names(load) -> None:
+    lower = '[memory]\nprovider = "turso"\nurl = "libsql://a.example"\n[memory.options]\nauth_token = "t"\n'
+    elsewhere = load({"memory": {"url": "libsql://b.example"}}, user=lower).config.memory
+    assert (elsewhere.url, elsewhere.options) == ("libsql://b.example", {})
+    assert load({"memory": {"provider": "redis"}}, user=lower).config.memory.options == {}
+    more = load({"memory": {"options": {"timeout": 3}}}, user=lower).config.memory
+    assert more.options == {"auth_token": "t", "timeout": 3}
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owners here")

@@ -55,7 +55,7 @@ def choose_stores(config: LaminaConfig) -> Stores:
             memory = _with_adapter(memory, SqliteAdapter(database=file, table=memory.table))
         return Stores(memory, SqliteAdapter(database=file, table=chunks_table), _state(config, file))
     assert name is not None  # noqa: S101 - adapter_name names every url's backend
-    chunks = _made(name, {"url": memory.url, "path": memory.path, "table": chunks_table})
+    chunks = _made(name, {**memory.options, "url": memory.url, "path": memory.path, "table": chunks_table})
     return Stores(memory, chunks, _state(config, file))
 
 
@@ -88,7 +88,7 @@ def _state(config: LaminaConfig, file: SqliteDatabase) -> StateStore:
 
 
 def _with_adapter(memory: MemoryConfig, adapter: MemoryAdapter) -> MemoryConfig:
-    return memory.model_copy(update={"adapter": adapter, "provider": None, "path": None, "url": None})
+    return memory.model_copy(update={"adapter": adapter, "provider": None, "path": None, "url": None, "options": {}})
 
 
 def _made(name: str, options: Mapping[str, Any]) -> MemoryAdapter:

@@ -125,7 +125,7 @@ def _adapter(config: MemoryConfig) -> MemoryAdapter:
         remedy = 'Give path="lamina.db" for a file, or provider="memory" to keep nothing.'
         raise ConfigError("memory", "nothing says where memories are kept", remedy)
     said = {key: getattr(config, key) for key in ("path", "url", "table") if key in config.model_fields_set}
-    options = {key: value for key, value in said.items() if value is not None}
+    options = config.options | {key: value for key, value in said.items() if value is not None}
     try:
         return registry.load_adapter(name)(**options)
     except TypeError as error:

@@ -19,6 +19,7 @@ from lamina.settings.sources import ENVIRONMENT_PREFIX, TRUST_PROJECT, Source
 __all__ = ["check_project_addresses", "trusts_project"]
 
 ADDRESSES: Final = ("memory.embedding.base_url", "memory.url", "model.base_url", "state_url")
+OPTIONS: Final = "memory.options."
 _LOOPBACK: Final = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?", re.ASCII | re.IGNORECASE)
 _YES: Final = frozenset({"1", "true", "yes", "on"})
 _NO: Final = frozenset({"", "0", "false", "no", "off"})
@@ -49,14 +50,17 @@ def check_project_addresses(
     Raises:
         ConfigError: there is one; the message names the file, the key and how to consent.
     """
-    for path in ADDRESSES:
+    # An option of a backend says as an address does where memories go: a key names an account.
+    options = [f"{OPTIONS}{name}" for name in _at(values, OPTIONS.rstrip(".")) or {}]
+    for path in (*ADDRESSES, *options):
         address = _at(values, path)
         if not isinstance(address, str) or origins.get(path) != project.origin(path) or _stays_here(address):
             continue
         if _at(user_values, path) == address:
             continue
         variable = ENVIRONMENT_PREFIX + path.upper().replace(".", "__")
-        problem = f"{redacted_url(address)} is named by the project's {project.label}, and memories would go there"
+        shown = "its value" if path.startswith(OPTIONS) else redacted_url(address)  # it may be a key
+        problem = f"{shown} is named by the project's {project.label}, and memories would go there"
         remedy = (
             f"If you want that, name the same address in your own file {user_file} or in {variable}, "
             f"or set {TRUST_PROJECT}=1."

@@ -58,7 +58,7 @@ def _forget(origins: dict[str, str], path: str) -> None:
 def _hide_place(lower: Mapping[str, Any], origins: dict[str, str]) -> None:
     """Take away the place that a lower source names: the higher one's folder is the place."""
     memory = lower.get("memory")
-    for key in PLACE:
+    for key in (*PLACE, "options"):
         if isinstance(memory, dict) and memory.pop(key, None) is not None:
             _forget(origins, f"memory.{key}")
 
@@ -83,9 +83,9 @@ def _outdated_place(lower: Mapping[str, Any], higher: Mapping[str, Any]) -> set[
         outdated |= {"provider", "adapter"}
         theirs = lower.get("provider", lower.get("adapter"))
         if theirs is not None and theirs not in named:
-            outdated |= {"url", "path"}
+            outdated |= {"url", "path", "options"}
     if "url" in higher or "path" in higher:
-        outdated |= {"url", "path"}
+        outdated |= {"url", "path", "options"}  # a token in them is for the former place
     return outdated
 
 

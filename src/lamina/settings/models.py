@@ -147,7 +147,8 @@ class MemoryConfig(StrictModel):
     """Where memories are kept, what makes their vectors, and how they are stored and found.
 
     Where: `provider` or `adapter` names a backend (`adapter` may also be an adapter instance), `path` is
-    a file, `url` an address; see `adapter_name`. `default_relevance` is 0.5, so that a memory said to
+    a file, `url` an address; see `adapter_name`. `options` is what else that backend's adapter takes, such as
+    `{"api_key": ..., "index_name": ...}`: its page has them. `default_relevance` is 0.5, so that a memory said to
     be important outranks one about which nothing was said; a kernel's is 1 unless it is set.
     `working_storage` is `memory` (entries of the working layer die with the process) or `adapter`.
     `working_memory_ttl` and `layer_ttls` are in seconds (or timedeltas); None or `never` is no end. Under
@@ -168,6 +169,7 @@ class MemoryConfig(StrictModel):
     adapter: Any = None
     url: str | None = Field(default=None, min_length=1, repr=False)  # it may hold a password
     path: FilePath | None = None
+    options: dict[str, Any] = Field(default_factory=dict, repr=False)  # they may hold a key
     table: str = "lamina_memories"
     v1_path: FilePath | None = None
     tenant: Name = DEFAULT_NAME
@@ -222,8 +224,8 @@ class MemoryConfig(StrictModel):
             problem = f"{self.adapter!r} contradicts the provider {self.provider!r}"
             raise ConfigError("adapter", problem, "Give one of them, or the same name twice.")
         if self.adapter is not None and not isinstance(self.adapter, str):
-            for other in ("provider", "url", "path"):
-                if getattr(self, other) is not None:
+            for other in ("provider", "url", "path", "options"):
+                if getattr(self, other):
                     problem = "is given beside an adapter that is made already"
                     raise ConfigError(other, problem, "Give either the adapter or what it is to be made from.")
         if self.url is not None and self.path is not None:

@@ -15,6 +15,7 @@ __all__ = ["redacted", "redacted_secret", "redacted_url"]
 _SHOWN: Final = 4
 _LONG_ENOUGH: Final = 20
 _PASSWORD: Final = re.compile(r"(?<=://)([^/@\s]*?):([^/\s]*)@")
+_SECRET_NAME: Final = re.compile("(?i)token|key|password|secret|credential")
 _SECRET_PARAMETER: Final = re.compile(r"(?i)([?&#][^=&]*(?:token|key|password|secret)[^=&]*=)[^&#]*")
 
 
@@ -27,7 +28,7 @@ def redacted(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
-        return {str(redacted(key)): redacted(each) for key, each in value.items()}
+        return {str(redacted(key)): _redacted_named(str(key), each) for key, each in value.items()}
     if isinstance(value, str):
         return redacted_url(value)
     if isinstance(value, Path):
@@ -36,6 +37,10 @@ def redacted(value: Any) -> Any:
         return value
     name = getattr(value, "__qualname__", type(value).__qualname__)
     return f"<{name}>"
+
+
+def _redacted_named(name: str, value: Any) -> Any:
+    return redacted_secret(value) if isinstance(value, str) and _SECRET_NAME.search(name) else redacted(value)
 
 
 def redacted_secret(secret: str) -> str:
