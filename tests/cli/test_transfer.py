@@ -134,3 +134,27 @@ def test_importing_at_a_terminal_without_a_file_does_not_wait_for_ever(lamina: L
 def test_progress_is_not_shown_where_nobody_looks(lamina: Lamina, name: str) -> None:
     lamina("remember", "a note")
     assert lamina(name).err == ""
+
+
+def test_a_copy_moves_memories_with_their_vectors_to_another_place(lamina: Lamina, folder: Path) -> None:
+    lamina("remember", "tea without sugar", "-u", "mira", "--id", "tea", "--db", "lamina.db")
+    lamina("remember", "a red kite", "-u", "tomas", "--db", "lamina.db")
+    first = lamina("copy", "--from", "lamina.db", "--to", "sqlite:copy.db", "--to-option", "readers=2", "--json")
+    assert (first.document["written"], first.document["present"]) == (2, 0)
+    again = lamina("copy", "--from", "lamina.db", "--to", "copy.db")
+    assert (again.code, "0 memories copied, 2 were there already" in again.out) == (0, True)
+    assert lamina("export", "--db", "copy.db").out == lamina("export", "--db", "lamina.db").out
+
+
+def test_a_copy_names_what_it_cannot_use(lamina: Lamina) -> None:
+    lamina("remember", "tea without sugar", "--db", "lamina.db")
+    missing = lamina("copy", "--from", "none.db", "--to", "copy.db")
+    assert (missing.code, "there is no database" in missing.err) == (1, True)
+    same = lamina("copy", "--from", "lamina.db", "--to", "lamina.db")
+    assert (same.code, "the same place" in same.err) == (2, True)
+    unknown = lamina("copy", "--from", "lamina.db", "--to", "copy.db", "--to-option", "speed=9")
+    assert (unknown.code, "speed" in unknown.err) == (1, True)
+    unset = lamina("copy", "--from", "lamina.db", "--to", "copy.db", "--to-option", "api_key=env:NOT_SET")
+    assert (unset.code, "the environment has no NOT_SET" in unset.err) == (1, True)
+    assert lamina("copy", "--from", "lamina.db", "--to", "copy.db", "--to-option", "speed").code == 2
+    assert lamina("copy", "--from", "lamina.db", "--to", "copy.db", "-u", "mira").code == 2

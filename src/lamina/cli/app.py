@@ -10,6 +10,7 @@ from lamina._version import __version__
 from lamina.cli import (
     asking,
     configuration,
+    copying,
     documents,
     evaluations,
     fading,
@@ -44,5 +45,17 @@ def _start(
     show_help_alone(context)
 
 
-for group in (memories, asking, threads, documents, fading, transfer, health, configuration, showing, evaluations):
+for group in (
+    memories,
+    asking,
+    threads,
+    documents,
+    fading,
+    transfer,
+    copying,
+    health,
+    configuration,
+    showing,
+    evaluations,
+):
     group.register(app)

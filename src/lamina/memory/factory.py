@@ -23,7 +23,7 @@ from lamina.ports.hooks import MemoryHooks
 from lamina.ports.memory_adapter import META_TENANT, MemoryAdapter
 from lamina.settings import EmbeddingConfig, MemoryConfig, define_memory_config
 
-__all__ = ["DEFAULT_EMBEDDER", "create_memory_engine"]
+__all__ = ["DEFAULT_EMBEDDER", "adapter_of", "create_memory_engine"]
 
 NO_EMBEDDER: Final = "none"
 DEFAULT_EMBEDDER: Final = "builtin"
@@ -67,7 +67,7 @@ async def create_memory_engine(
 
 def _assemble(config: MemoryConfig, new_id: IdFactory, emit: Emit | None) -> MemoryEngine:
     clock = config.clock or utc_now
-    adapter = _adapter(config)
+    adapter = adapter_of(config)
     overlay = registry.load_adapter("memory")() if config.working_storage == "memory" else None
     ttls = {layer: config.layer_ttl(layer) for layer in Layer}
     defaults = EntryDefaults(
@@ -114,7 +114,13 @@ def _earlier(config: MemoryConfig, defaults: EntryDefaults) -> EarlierMemories |
     return EarlierMemories(registry.open_earlier(config.v1_path), registry.load_adapter("memory"), defaults)
 
 
-def _adapter(config: MemoryConfig) -> MemoryAdapter:
+def adapter_of(config: MemoryConfig) -> MemoryAdapter:
+    """The adapter that the settings ask for, not initialised yet.
+
+    Raises:
+        ConfigError: nothing says where memories are kept, or the backend cannot be made with these settings.
+        MissingExtra: its client library is not installed.
+    """
     if config.adapter is not None and not isinstance(config.adapter, str):
         if not isinstance(config.adapter, MemoryAdapter):
             problem = f"must be a name or a MemoryAdapter, not {type(config.adapter).__name__}"

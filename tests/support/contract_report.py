@@ -1,0 +1,90 @@
+"""Writes what a run of the memory contract showed into the documents: `--write-contract-table`.
+
+Each contract class says by `service`, a name in `tests/services.toml`, what it runs against; without one it
+runs against the backend itself, which is in this process.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+import services
+
+from lamina.testing import MemoryAdapterContract
+
+PAGE: Final = Path(__file__).parents[2] / "docs" / "adapter-results.md"
+BEGIN: Final = "<!-- results: begin -->\n"
+END: Final = "<!-- results: end -->\n"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--write-contract-table", action="store_true", help="write docs/adapter-results.md anew")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--write-contract-table"):
+        config.pluginmanager.register(Results(), "contract-results")
+
+
+class Results:
+    """What became of each contract test, by class."""
+
+    def __init__(self) -> None:
+        self._classes: dict[str, type[MemoryAdapterContract]] = {}
+        self._of: dict[str, str] = {}
+        self._counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._gaps: defaultdict[str, Counter[str]] = defaultdict(Counter)
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        for item in items:
+            tested = getattr(item, "cls", None)
+            if tested is not None and issubclass(tested, MemoryAdapterContract) and "/adapters/test_" in item.nodeid:
+                self._classes[tested.__name__] = tested
+                self._of[item.nodeid] = tested.__name__
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        name = self._of.get(report.nodeid)
+        if name is None or (report.when != "call" and report.passed):
+            return
+        if hasattr(report, "wasxfail"):
+            self._counts[name]["gap"] += 1
+            self._gaps[name][str(report.wasxfail).removeprefix("reason: ")] += 1
+        else:
+            self._counts[name][report.outcome] += 1
+
+    def pytest_sessionfinish(self) -> None:
+        if self._counts:
+            text = PAGE.read_text(encoding="utf-8")
+            before, _, rest = text.partition(BEGIN)
+            PAGE.write_text(f"{before}{BEGIN}\n{self._table()}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+
+    def _table(self) -> str:
+        described = services.described()
+        rows = ["| adapter | against | passed | failed | gaps | undeclared |", "| --- | --- | --- | --- | --- | --- |"]
+        reasons = []
+        for name in sorted(self._counts, key=lambda each: each.lower()):
+            counts = self._counts[name]
+            against = _against(self._classes[name], described)
+            shown = _shown(name)
+            figures = " | ".join(str(counts[each]) for each in ("passed", "failed", "gap", "skipped"))
+            rows.append(f"| {shown} | {against} | {figures} |")
+            reasons += [f"- {shown}: {reason} ({number})" for reason, number in sorted(self._gaps[name].items())]
+        gaps = "\n".join(reasons) or "None."
+        return "\n".join(rows) + f"\n\n### Known gaps\n\n{gaps}\n"
+
+
+def _against(tested: type, described: Mapping[str, Mapping[str, str]]) -> str:
+    service = getattr(tested, "service", None)
+    if service is None:
+        return "itself"
+    return f"{described[service]['against']}: {described[service]['what']}"
+
+
+def _shown(name: str) -> str:
+    """`TestRedisAdapterWithoutTheQueryEngine` in words."""
+    words = "".join(f" {each.lower()}" if each.isupper() else each for each in name.removeprefix("Test"))
+    return words.strip()
