@@ -4,6 +4,7 @@ import asyncio
 from types import SimpleNamespace
 
 import pytest
+from stable_ids import stable
 
 from lamina.context.manager import ContextEngineManager, EngineListing
 from lamina.context.plugin import (
@@ -219,7 +220,7 @@ RUBBISH = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("given", RUBBISH, ids=repr)
+@pytest.mark.parametrize("given", RUBBISH, ids=stable)
 async def test_rubbish_quarantines_the_engine_and_the_built_in_one_serves(manager, events, given):
     serve(manager, Echo(assemble=given))
     result = await manager.assemble("s", talk(2), 1_000)

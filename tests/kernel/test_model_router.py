@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from stable_ids import stable
 
 from lamina.errors import ConfigError, InvalidInput, InvalidType
 from lamina.kernel import Kernel, ModelRouter, Task
@@ -48,7 +49,7 @@ def test_no_model_is_chosen_because_a_key_lies_about(monkeypatch):
         ({"context_window": True}, InvalidInput),
         ({"facts": object()}, InvalidType),
     ],
-    ids=str,
+    ids=stable,
 )
 def test_what_is_no_model_is_refused(options, error):
     with pytest.raises(error):

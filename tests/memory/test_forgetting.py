@@ -3,6 +3,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from stable_ids import stable
 
 from lamina.domain.filters import And
 from lamina.errors import AdapterUnavailable, InvalidInput, InvalidType
@@ -67,7 +68,7 @@ class TestWhere:
             ({"where": {"n": {"gt": 1}}}, {"new session"}),
             ({"layer": "session", "older_than": "2024-01-01T00:00:00+00:00"}, {"old session"}),
         ],
-        ids=str,
+        ids=stable,
     )
     async def test_all_conditions_must_hold(self, engine, forgotten, conditions, gone):
         before = {entry.content for entry in await engine.query()}
@@ -94,7 +95,7 @@ class TestWhere:
             {"where": {"or": [{"n": 1}, {}]}},
             {"where": {"and": [{}, {"not": {"not": {}}}]}},
         ],
-        ids=str,
+        ids=stable,
     )
     async def test_no_condition_deletes_nothing(self, engine, conditions):
         with pytest.raises(InvalidInput, match="clear"):

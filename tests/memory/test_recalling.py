@@ -6,6 +6,7 @@ from datetime import timedelta
 from random import Random
 
 import pytest
+from stable_ids import stable
 
 from lamina.adapters.in_memory import InMemoryAdapter
 from lamina.domain.filters import Where
@@ -282,7 +283,7 @@ class TestFilters:
             ({"owner": " "}, "owner"),
             ({"owner": "a", "owner_id": "b"}, "owner_id"),
         ],
-        ids=str,
+        ids=stable,
     )
     async def test_bad_arguments_name_their_field(self, engine, arguments, field):
         with pytest.raises((InvalidInput, InvalidType), match=field):

@@ -10,6 +10,7 @@ from typing import Any
 import anyio.lowlevel
 import numpy as np
 import pytest
+from stable_ids import stable
 
 from lamina.errors import (
     ConfigError,
@@ -103,7 +104,7 @@ class AsyncCall:
         {"embed_batch": many_async},
         {"embed_batch": Encoder().encode},
     ],
-    ids=str,
+    ids=stable,
 )
 async def test_whatever_embeds_becomes_an_embedder(arguments: dict[str, Any]) -> None:
     embedder = as_embedder(**arguments)
