@@ -1,0 +1,29 @@
+from collections.abc import AsyncIterator
+from itertools import count
+
+import pytest
+from fake_pinecone import API_KEY, PineconeFake
+
+from lamina.adapters.pinecone import PineconeAdapter
+from lamina.errors import InvalidInput
+from lamina.testing import MemoryAdapterContract, known_gap
+
+NUMBERS = count()
+TOO_LONG = "Pinecone takes 40 KB of metadata with a record, in which all that is said must fit"
+
+
+class PineconeContract(MemoryAdapterContract):
+    """Fresh collections in one index of 32 dimensions."""
+
+
+class TestPineconeAdapterAgainstAWireFake(MemoryAdapterContract):
+    @pytest.fixture
+    async def adapter(self, pinecone_service: PineconeFake) -> AsyncIterator[PineconeAdapter]:
+        if not pinecone_service.indexes:
+            pinecone_service.create("memories", 32)
+        adapter = PineconeAdapter(
+            "memories", api_key=API_KEY, host=pinecone_service.url, table=f"test_{next(NUMBERS)}"
+        )
+        await adapter.initialize()
+        yield adapter
+        await adapter.close()
