@@ -55,6 +55,11 @@ class IndexOptions:
         """The index, for errors."""
         return f"the index {self.name!r}"
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the control plane was named without TLS, as on a loopback address; the index is taken to be alike."""
+        return self.host is not None and self.host.startswith("http://")
+
 
 @dataclass(frozen=True, slots=True)
 class OpenIndex:
@@ -83,6 +88,7 @@ def open_index(options: IndexOptions) -> OpenIndex:
             host=options.host,
             timeout=options.request_timeout,
             connection_pool_maxsize=options.connections,
+            ssl_verify=not options.is_plain,  # without TLS, no certificates are loaded
         )
     except errors.PineconeValueError as error:
         raise ConfigError("api_key", "is missing or malformed", "Give it, or set PINECONE_API_KEY.") from error
@@ -94,6 +100,7 @@ def open_index(options: IndexOptions) -> OpenIndex:
             api_key=service.config.api_key,
             timeout=options.request_timeout,
             connection_pool_maxsize=options.connections,
+            ssl_verify=not options.is_plain,
         )
     except BaseException:
         service.close()
@@ -148,9 +155,8 @@ def _dimension(model: pinecone.IndexModel, options: IndexOptions) -> int:
 
 
 def _host(model: pinecone.IndexModel, options: IndexOptions) -> str:
-    """Where the index is served; without TLS if the control plane was named so, as on a loopback address."""
     host = model.host or ""
-    if options.host is not None and options.host.startswith("http://"):
+    if options.is_plain:
         return f"http://{host.removeprefix('https://').removeprefix('http://')}"
     return host
 
