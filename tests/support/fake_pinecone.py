@@ -5,7 +5,7 @@ its index can be told to lag: a write is then seen by no read until some more re
 
     server.lag = 3       # a write is visible to reads from the third request after it on
     server.lag = None    # never, until `server.catch_up()`
-    server.plays(429)    # the next request is answered so; also "hang", "drop" and "drop after"
+    server.plays(429)    # the next request is answered so; also "hang", "drop", "drop after" and "rubbish"
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, unquote
 
 import pytest
 import services
@@ -52,9 +52,11 @@ class Refused(Exception):
         self.status, self.code, self.message = status, code, message
 
 
-def need(condition: object, message: str) -> None:
+def need(condition: object, message: str, status: int = 400) -> None:
     if not condition:
-        raise Refused(400, "INVALID_ARGUMENT", message)
+        raise Refused(
+            status, {401: "UNAUTHENTICATED", 413: "RESOURCE_EXHAUSTED"}.get(status, "INVALID_ARGUMENT"), message
+        )
 
 
 class Namespace:
@@ -98,6 +100,7 @@ class PineconeFake:
         self.requests: list[tuple[str, str, dict[str, str]]] = []
         self.lag: int | None = 0
         self.reports_numbers = True
+        self._path = ""
         self._script: deque[int | str] = deque()
         self._lock = threading.RLock()
         self._clock = 0
@@ -127,8 +130,12 @@ class PineconeFake:
     stop = kill
 
     def plays(self, *answers: int | str) -> None:
-        """Answer the next requests so: with a status, or "hang", "drop" or, when all was done, "drop after"."""
-        self._script = deque(answers)
+        """Answer the next requests so: with a status, "rubbish", "hang", "drop" or, when all was done, "drop after"."""
+        self.plays_at("", *answers)
+
+    def plays_at(self, path: str, *answers: int | str) -> None:
+        """Answer the next requests of this path so, and all others as ever."""
+        self._path, self._script = path, deque(answers)
 
     def catch_up(self) -> None:
         with self._lock:
@@ -143,9 +150,9 @@ class PineconeFake:
 
     # Answers ------------------------------------------------------------------------------------
 
-    def scripted(self) -> int | str | None:
+    def scripted(self, target: str) -> int | str | None:
         with self._lock:
-            return self._script.popleft() if self._script else None
+            return self._script.popleft() if self._script and target.startswith(self._path) else None
 
     def waits(self) -> None:
         self._released.wait(30)
@@ -159,11 +166,9 @@ class PineconeFake:
                 namespace.come_to(self._clock)
             try:
                 # https://docs.pinecone.io/reference/api/authentication and .../versioning
-                if headers.get("api-key") != API_KEY:
-                    raise Refused(401, "UNAUTHENTICATED", "Invalid API key")
+                need(headers.get("api-key") == API_KEY, "Invalid API key", 401)
                 need(headers.get("x-pinecone-api-version") == API_VERSION, "Unknown API version")
-                if len(body) > MAX_REQUEST_BYTES:
-                    raise Refused(413, "RESOURCE_EXHAUSTED", "Request body is too large")
+                need(len(body) <= MAX_REQUEST_BYTES, "Request body is too large", 413)
                 given = json.loads(body) if body else {}
                 return self._answered(method, path, parse_qs(query), given)
             except Refused as refused:
@@ -447,7 +452,7 @@ def _handler_of(fake: PineconeFake) -> type[BaseHTTPRequestHandler]:
 
         def respond(self) -> None:
             body = self.rfile.read(int(self.headers.get("content-length", "0")))
-            scripted = fake.scripted()
+            scripted = fake.scripted(self.path)
             if scripted == "hang":
                 fake.waits()
             if scripted in {"hang", "drop"}:
@@ -457,6 +462,9 @@ def _handler_of(fake: PineconeFake) -> type[BaseHTTPRequestHandler]:
                 self._send(scripted, {}, {"error": {"code": "SCRIPTED", "message": "a secret of the service"}})
                 return
             headers = {name.lower(): value for name, value in self.headers.items()}
+            if scripted == "rubbish":
+                self._send(200, {}, ["a secret of the service"])
+                return
             answer = fake.answer(self.command, self.path, headers, body)
             if scripted == "drop after":
                 self.close_connection = True

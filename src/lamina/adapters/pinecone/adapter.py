@@ -97,7 +97,8 @@ class PineconeAdapter(RecordAdapter):
         freshness_timeout: float = 60,
         clock: Clock = utc_now,
     ) -> None:
-        self._table = _one_of("table", table, "namespace", namespace) or "lamina_memories"
+        named = _one_of("table", table, "namespace", namespace)
+        self._table = "lamina_memories" if named is None else named
         if not _TABLE.fullmatch(self._table):
             remedy = "Use at most 63 ASCII letters, digits and underscores."
             raise ConfigError("table" if namespace is None else "namespace", "is no name of a collection", remedy)
@@ -111,9 +112,9 @@ class PineconeAdapter(RecordAdapter):
             connections=threads,
             request_timeout=request_timeout,
             create_timeout=create_timeout,
+            freshness_timeout=freshness_timeout,
         )
         super().__init__(threads=threads)
-        self._patience = freshness_timeout
         self._clock = clock
         self._recent = RecentWrites()
         self._index: OpenIndex | None = None
@@ -130,7 +131,7 @@ class PineconeAdapter(RecordAdapter):
 
     def _open(self) -> None:
         index = self._index = open_index(self._options)
-        self._store = Namespaces(index.index, index.dimension, self._recent, patience=self._patience)
+        self._store = Namespaces(index.index, index.dimension, self._recent, patience=self._options.freshness_timeout)
         controls = self._load_controls(_OUR_OWN, ["version", "seq"])
         if "version" not in controls:
             self._keep(_OUR_OWN, {"version": str(VERSION)})

@@ -33,6 +33,7 @@ class IndexOptions:
     connections: int
     request_timeout: float
     create_timeout: float
+    freshness_timeout: float
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -43,7 +44,7 @@ class IndexOptions:
             raise ConfigError("dimension", problem, "Give the length of your embedder's vectors.")
         if not _is_whole(self.connections, 1, 256):
             raise ConfigError("threads", "must be a whole number from 1 to 256", "Leave it out for 8.")
-        for name in ("request_timeout", "create_timeout"):
+        for name in ("request_timeout", "create_timeout", "freshness_timeout"):
             seconds = getattr(self, name)
             if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < 1e6:  # noqa: PLR2004
                 raise ConfigError(name, "must be a positive number of seconds", "Leave it out for its default.")
