@@ -97,11 +97,7 @@ class PineconeAdapter(RecordAdapter):
         freshness_timeout: float = 60,
         clock: Clock = utc_now,
     ) -> None:
-        named = _one_of("table", table, "namespace", namespace)
-        self._table = "lamina_memories" if named is None else named
-        if not _TABLE.fullmatch(self._table):
-            remedy = "Use at most 63 ASCII letters, digits and underscores."
-            raise ConfigError("table" if namespace is None else "namespace", "is no name of a collection", remedy)
+        self._table = _checked_table(table, namespace)
         self._options = IndexOptions(
             name=index_name,
             api_key=api_key,
@@ -283,6 +279,14 @@ def _seq(entry: MemoryEntry) -> int:
 
 def _rank(entry: MemoryEntry) -> tuple[float, int, str]:
     return -entry.relevance, -to_micros(entry.created_at), entry.id
+
+
+def _checked_table(table: str | None, namespace: str | None) -> str:
+    named = _one_of("table", table, "namespace", namespace)
+    if named is not None and not _TABLE.fullmatch(named):
+        remedy = "Use at most 63 ASCII letters, digits and underscores."
+        raise ConfigError("table" if namespace is None else "namespace", "is no name of a collection", remedy)
+    return "lamina_memories" if named is None else named
 
 
 def _one_of(name: str, value: str | None, alias: str, other: str | None) -> str | None:
