@@ -254,7 +254,7 @@ class PineconeFake:
             _check_id(id)
         name = _checked_namespace(given.get("namespace", ""))
         if name not in self.data:
-            # https://github.com/cosmocode/dokuwiki-plugin-aichat/issues/12: it is made by its first upsert
+            # https://github.com/pinecone-io/pinecone-ts-client/issues/324: a namespace is made by its first upsert
             raise Refused(404, "NOT_FOUND", "Namespace not found")
         return self._committed(self._write(name, dict.fromkeys(given["ids"]))), {}
 
