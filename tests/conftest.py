@@ -1,6 +1,13 @@
 """What every test may ask for.
 
-A scripted server (`server`), an address of nobody (`unused_url`), a real model (`real_model`), a real PostgreSQL.
+A scripted server (`server`), an address of nobody (`unused_url`), a real model (`real_model`), a real PostgreSQL, and
+the servers and fakes of the other backends, each by its name.
 """
 
-pytest_plugins = ["contract_report", "real_model", "real_postgres", "scripted_server"]
+pytest_plugins = [
+    "contract_report",
+    "fake_pinecone",
+    "real_model",
+    "real_postgres",
+    "scripted_server",
+]

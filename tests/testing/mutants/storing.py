@@ -157,6 +157,16 @@ class CutsLongContent(Spoils):
         return entry.replace(content=entry.content[:1_000_000])
 
 
+class CutsLongMetadata(Spoils):
+    caught_by = "test_long_metadata_comes_back"
+
+    def spoil(self, entry):
+        def cut(value):
+            return value[:65_535] if isinstance(value, str) else value
+
+        return entry.replace(metadata=_each(entry.metadata, cut))
+
+
 class KeepsTheCallersLists(Mutant):
     caught_by = "test_what_is_stored_is_a_copy"
 

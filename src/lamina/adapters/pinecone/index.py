@@ -1,0 +1,178 @@
+"""The index: found or made, and opened."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urlsplit
+
+import pinecone
+from pinecone import errors
+
+from lamina.adapters.pinecone.failures import NAME
+from lamina.errors import AdapterError, AdapterUnavailable, ConfigError
+
+__all__ = ["IndexOptions", "OpenIndex", "open_index"]
+
+MAX_DIMENSION: Final = 20_000
+_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,43}[a-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexOptions:
+    """Where the index is, and how it is made if it is not there."""
+
+    name: str
+    api_key: str | None = field(repr=False)
+    host: str | None
+    dimension: int | None
+    cloud: str
+    region: str
+    connections: int
+    request_timeout: float
+    create_timeout: float
+    freshness_timeout: float
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            remedy = "Use 1 to 45 lower-case letters, digits and hyphens, none of these at its ends."
+            raise ConfigError("index_name", "is no name of a Pinecone index", remedy)
+        if self.dimension is not None and not _is_whole(self.dimension, 1, MAX_DIMENSION):
+            problem = f"must be a whole number from 1 to {MAX_DIMENSION}"
+            raise ConfigError("dimension", problem, "Give the length of your embedder's vectors.")
+        if not _is_whole(self.connections, 1, 256):
+            raise ConfigError("threads", "must be a whole number from 1 to 256", "Leave it out for 8.")
+        for name in ("request_timeout", "create_timeout", "freshness_timeout"):
+            seconds = getattr(self, name)
+            if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < 1e6:  # noqa: PLR2004
+                raise ConfigError(name, "must be a positive number of seconds", "Leave it out for its default.")
+        if self.host is not None:
+            _check_host(self.host)
+
+    @property
+    def place(self) -> str:
+        """The index, for errors."""
+        return f"the index {self.name!r}"
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the control plane was named without TLS, as on a loopback address; the index is taken to be alike."""
+        return self.host is not None and self.host.startswith("http://")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenIndex:
+    """The clients of an index that is ready."""
+
+    service: pinecone.Pinecone
+    index: pinecone.Index
+    dimension: int
+
+    def close(self) -> None:
+        """Let go of their connections."""
+        self.index.close()
+        self.service.close()
+
+
+def open_index(options: IndexOptions) -> OpenIndex:
+    """Find the index, or make it, and wait until it is ready.
+
+    Raises:
+        ConfigError: it cannot keep memories, or is not there and nobody says how long its vectors are.
+        AdapterUnavailable: it was not ready in time.
+    """
+    try:
+        service = pinecone.Pinecone(
+            api_key=options.api_key,
+            host=options.host,
+            timeout=options.request_timeout,
+            connection_pool_maxsize=options.connections,
+            ssl_verify=not options.is_plain,  # without TLS, no certificates are loaded
+        )
+    except errors.PineconeValueError as error:
+        raise ConfigError("api_key", "is missing or malformed", "Give it, or set PINECONE_API_KEY.") from error
+    try:
+        model = _ready(service, options)
+        dimension = _dimension(model, options)
+        index = pinecone.Index(
+            host=_host(model, options),
+            api_key=service.config.api_key,
+            timeout=options.request_timeout,
+            connection_pool_maxsize=options.connections,
+            ssl_verify=not options.is_plain,
+        )
+    except BaseException:
+        service.close()
+        raise
+    return OpenIndex(service, index, dimension)
+
+
+def _ready(service: pinecone.Pinecone, options: IndexOptions) -> pinecone.IndexModel:
+    until = time.monotonic() + options.create_timeout
+    wait = 0.1
+    model = _described(service, options)
+    while not model.status.ready or model.host is None:
+        if model.status.state in {"InitializationFailed", "Terminating", "Disabled"}:
+            raise AdapterError(NAME, f"{options.place} is not being served", "Look at it in Pinecone's console.")
+        if time.monotonic() > until:
+            problem = f"{options.place} was not ready within {options.create_timeout:g} seconds"
+            raise AdapterUnavailable(NAME, problem, "Try again.")
+        time.sleep(wait)
+        wait = min(2 * wait, 2.0)
+        model = service.indexes.describe(options.name)
+    return model
+
+
+def _described(service: pinecone.Pinecone, options: IndexOptions) -> pinecone.IndexModel:
+    try:
+        return service.indexes.describe(options.name)
+    except errors.NotFoundError as error:
+        if options.dimension is None:
+            remedy = "Give the length of your embedder's vectors, and the index is made; it can never be changed."
+            raise ConfigError("dimension", f"is missing, and there is no index {options.name!r}", remedy) from error
+    # Under the name of this field, vectors are read and written past any schema of documents.
+    schema = {"fields": {"_values": {"type": "dense_vector", "dimension": options.dimension, "metric": "cosine"}}}
+    deployment = {"deployment_type": "managed", "cloud": options.cloud, "region": options.region}
+    try:
+        return service.indexes.create(name=options.name, schema=schema, deployment=deployment, timeout=-1)
+    except errors.ConflictError:  # somebody else was faster
+        return service.indexes.describe(options.name)
+
+
+def _dimension(model: pinecone.IndexModel, options: IndexOptions) -> int:
+    try:
+        dimension, metric = model.dimension, model.metric
+    except AttributeError:  # what the client raises where there is no such vector, or more than one
+        dimension, metric = None, ""
+    if dimension is None or metric != "cosine":
+        problem = f"names {options.name!r}, which is no index of one dense vector compared by cosine"
+        raise ConfigError("index_name", problem, "Name another one, and it is made as it must be.")
+    if options.dimension not in {None, dimension}:
+        problem = f"is {options.dimension}, but the index {options.name!r} has {dimension}"
+        raise ConfigError("dimension", problem, "Leave it out, or name another index.")
+    return dimension
+
+
+def _host(model: pinecone.IndexModel, options: IndexOptions) -> str:
+    host = model.host or ""
+    if options.is_plain:
+        return f"http://{host.removeprefix('https://').removeprefix('http://')}"
+    return host
+
+
+def _check_host(host: str) -> None:
+    try:
+        parts = urlsplit(host if "://" in host else f"https://{host}")
+        is_right = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except (ValueError, AttributeError, TypeError):
+        is_right = False
+        parts = urlsplit("")
+    if not is_right or parts.username is not None or parts.query or parts.fragment:
+        remedy = "Give an address such as https://api.pinecone.io, without a user; the key is api_key."
+        raise ConfigError("host", "is no address of a control plane", remedy)
+
+
+def _is_whole(value: object, least: int, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
