@@ -33,13 +33,11 @@ def unreleased() -> str:
 
 
 def capability_matrix() -> str:
-    """A table with a row for each capability and a column for each adapter."""
-    adapters = {name: load_adapter(name) for name in adapter_names()}
-    rows = [["capability", *adapters], ["---"] * (len(adapters) + 1)]
-    rows += [
-        [each.value, *("yes" if each in adapter.capabilities else "no" for adapter in adapters.values())]
-        for each in Capability
-    ]
+    """A table with a row for each adapter and a column for each capability."""
+    rows = [["adapter", *(each.value for each in Capability)], ["---"] * (len(Capability) + 1)]
+    for name in adapter_names():
+        adapter = load_adapter(name)
+        rows.append([name, *("yes" if each in adapter.capabilities else "no" for each in Capability)])
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
