@@ -137,6 +137,10 @@ class FakePostgrest:
             cursor = connection.execute(statement.encode(), parameters or None)
             return cursor.fetchall() if cursor.description else []
 
+    def run_on(self, table: str, statement: str, *parameters: Any, user: str = "postgres") -> list[tuple[Any, ...]]:
+        """As `run`, with the collection's name in the place of `{table}`."""
+        return self.run(statement.replace("{table}", table), *parameters, user=user)
+
     def stop_database(self) -> None:
         """As a project's database that is restarted; the HTTP stays."""
         self._database.stop()
@@ -147,9 +151,8 @@ class FakePostgrest:
     # HTTP ---------------------------------------------------------------------------------
 
     def start(self) -> None:
-        self._cached: dict[tuple[str, str], tuple[Any, ...]] = {}
         self._reload()
-        self._http = _Server(("127.0.0.1", self.port), _handler_of(self))
+        self._http = _Server(self)
         self._serving = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
         self._serving.start()
         self._is_listening = True
@@ -166,8 +169,12 @@ class FakePostgrest:
         self._http.cut()
         self._serving.join()
         self._listener.join()
-        while not self._pool.empty():
-            self._pool.get().close()
+        self._drain()
+
+    def _drain(self) -> None:
+        with suppress(queue.Empty):
+            while True:
+                self._pool.get_nowait().close()
 
     def stop(self) -> None:
         self.kill()
@@ -203,6 +210,8 @@ class FakePostgrest:
     def _reload(self) -> None:
         rows = self.run(FUNCTIONS, user="authenticator")
         self._cached = {(schema, name): rest for schema, name, *rest in rows}
+        roles = self.run("SELECT rolname, rolconfig FROM pg_roles WHERE rolconfig IS NOT NULL", user="authenticator")
+        self._role_settings = {role: dict(each.split("=", 1) for each in configured) for role, configured in roles}
 
     # A request ----------------------------------------------------------------------------
 
@@ -250,7 +259,7 @@ class FakePostgrest:
         source = f" FROM json_to_record(%s::json) AS _({columns})" if arguments else ""
         query = f"SELECT {signature}({taken}){source}"
         if is_set:
-            query = f"SELECT json_agg(each) FROM (SELECT * FROM ({query}) AS all_of LIMIT {MAX_ROWS}) AS each"
+            query = f"SELECT json_agg(each) FROM ({query} LIMIT {MAX_ROWS}) AS each"  # noqa: S608 - of the catalogue
         parameters = [json.dumps(arguments)] if arguments else None
         settings = {} if statement_timeout is None else {"statement_timeout": statement_timeout}
         with self._transaction(claims, settings, is_read=volatility != "v") as connection:
@@ -259,7 +268,8 @@ class FakePostgrest:
     def read_table(self, name: str, headers: Mapping[str, str]) -> Any:
         """All of a table, as `GET /rest/v1/<table>` gives it."""
         with self._transaction(self.claims_of(headers), {}, is_read=True) as connection:
-            query = f"SELECT coalesce(json_agg(t), '[]') FROM (SELECT * FROM public.\"{name}\" LIMIT {MAX_ROWS}) AS t"
+            rows = f'SELECT * FROM public."{name}" LIMIT {MAX_ROWS}'  # noqa: S608 - the name is a test's
+            query = f"SELECT coalesce(json_agg(t), '[]') FROM ({rows}) AS t"  # noqa: S608 - the same
             return connection.execute(query.encode()).fetchone()[0]
 
     @contextmanager
@@ -272,18 +282,16 @@ class FakePostgrest:
             with connection.transaction():
                 if is_read:
                     connection.execute("SET TRANSACTION READ ONLY")
-                role = claims["role"]
-                timeouts = connection.execute("SELECT rolconfig FROM pg_roles WHERE rolname = %s", [role]).fetchone()
-                of_role = dict(each.split("=", 1) for each in (timeouts or [None])[0] or [])
-                values = {**of_role, **settings, "role": role, "request.jwt.claims": json.dumps(claims)}
-                for name, value in values.items():
-                    connection.execute("SELECT set_config(%s, %s, true)", [name, value])
+                of_role = self._role_settings.get(claims["role"], {})
+                values = {**of_role, **settings, "role": claims["role"], "request.jwt.claims": json.dumps(claims)}
+                query = f"SELECT {', '.join(['set_config(%s, %s, true)'] * len(values))}"
+                connection.execute(query.encode(), [each for pair in values.items() for each in pair])
                 yield connection
         except psycopg.Error as error:
             raise _answer_of(error, is_anonymous=claims["role"] == "anon") from error
         finally:
             if connection.closed:
-                connection.close()
+                self._drain()
             else:
                 self._pool.put(connection)
 
@@ -368,6 +376,19 @@ def cuts(handler: Any) -> None:
     handler.cut()
 
 
+def drips(handler: Any) -> None:
+    """Sends a byte now and then, for ever: every wait is short, the whole is endless."""
+    handler.send_response(200)
+    handler.send_header("content-length", "1000000")
+    handler.end_headers()
+    with suppress(OSError):
+        while True:
+            handler.wfile.write(b" ")
+            handler.wfile.flush()
+            time.sleep(0.02)
+    handler.close_connection = True
+
+
 def waits(seconds: float) -> Callable[[Any], None]:
     """Says nothing for a while, and then cuts."""
 
@@ -383,9 +404,10 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 128
 
-    def __init__(self, *arguments: Any) -> None:
+    def __init__(self, fake: FakePostgrest) -> None:
+        self.fake = fake
         self.open: set[Any] = set()
-        super().__init__(*arguments)
+        super().__init__(("127.0.0.1", fake.port), _Handler)
 
     def cut(self) -> None:
         for each in list(self.open):
@@ -396,83 +418,88 @@ class _Server(ThreadingHTTPServer):
         """The client went away, as some tests make it do."""
 
 
-def _handler_of(fake: FakePostgrest) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-        wbufsize = -1
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1
+    server: _Server
 
-        def setup(self) -> None:
-            super().setup()
-            self.server.open.add(self.connection)  # type: ignore[attr-defined]
+    def setup(self) -> None:
+        super().setup()
+        self.server.open.add(self.connection)
 
-        def finish(self) -> None:
-            self.server.open.discard(self.connection)  # type: ignore[attr-defined]
-            with suppress(OSError, ValueError):
-                super().finish()
+    def finish(self) -> None:
+        self.server.open.discard(self.connection)
+        with suppress(OSError, ValueError):
+            super().finish()
 
-        def cut(self) -> None:
-            with suppress(OSError):
-                self.wfile.flush()
-                self.connection.shutdown(2)
+    def cut(self) -> None:
+        with suppress(OSError):
+            self.wfile.flush()
+            self.connection.shutdown(2)
 
-        def log_message(self, *arguments: Any) -> None:
-            pass
+    def log_message(self, *arguments: Any) -> None:
+        pass
 
-        def do_GET(self) -> None:
-            self._answer(lambda headers: fake.read_table(self.path.rpartition("/")[2], headers))
+    def do_GET(self) -> None:
+        self._send(*self._outcome(lambda headers: self.server.fake.read_table(self._name, headers)))
 
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers.get("content-length", "0")))
-            name = self.path.rpartition("/")[2]
-            headers = {key.lower(): value for key, value in self.headers.items()}
-            fake.requests.append((name, headers))
-            fault = next((each for each in fake.faults if name.endswith(each.function)), None)
-            if fault is not None:
-                fake.faults.remove(fault)
-            if fault is not None and fault.before is not None:
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("content-length", "0")))
+        fake = self.server.fake
+        fake.requests.append((self._name, self._lowered))
+        fault = next((each for each in fake.faults if self._name.endswith(each.function)), None)
+        if fault is not None:
+            fake.faults.remove(fault)
+            if fault.before is not None:
                 fault.before(self)
                 return
-            if self.path.startswith("/rest/v1/rpc/"):
-                work = lambda headers: fake.call(name, self._object(body), headers)  # noqa: E731
-            elif self.path == f"/v1/projects/{self.path.split('/')[3]}/database/query":
-                work = lambda headers: fake.manage(self._object(body)["query"], headers, self.path.split("/")[3])  # noqa: E731
-            else:
-                work = lambda headers: self._nothing()  # noqa: E731
-            self._answer(work, None if fault is None else fault.after)
+        outcome = self._outcome(lambda headers: self._work(body, headers))
+        if fault is not None and fault.after is not None:
+            fault.after(self)
+        else:
+            self._send(*outcome)
 
-        def _nothing(self) -> None:
-            raise Answer(404, "", "no Route matched with those values")
+    @property
+    def _name(self) -> str:
+        return self.path.rpartition("/")[2]
 
-        def _object(self, body: bytes) -> dict[str, Any]:
-            try:
-                found = json.loads(body)
-            except ValueError:
-                found = None
-            if not isinstance(found, dict):
-                raise Answer(400, "PGRST102", "Empty or invalid json")
-            return found
+    @property
+    def _lowered(self) -> dict[str, str]:
+        return {key.lower(): value for key, value in self.headers.items()}
 
-        def _answer(self, work: Callable[[dict[str, str]], Any], instead: Callable[[Any], None] | None = None) -> None:
-            headers = {key.lower(): value for key, value in self.headers.items()}
-            try:
-                status, content = 201 if "/database/query" in self.path else 200, work(headers)
-            except Answer as answer:
-                status, content = answer.status, answer.body
-                if not content["code"]:  # the gateway's own
-                    content = {"message": content["message"]}
-            if instead is not None:
-                instead(self)
-                return
-            data = json.dumps(content, ensure_ascii=False).encode()
-            self.send_response(status)
-            self.send_header("content-type", "application/json; charset=utf-8")
-            self.send_header("content-length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-            self.wfile.flush()
+    def _work(self, body: bytes, headers: dict[str, str]) -> Any:
+        match self.path.split("/")[1:]:
+            case ["rest", "v1", "rpc", name]:
+                return self.server.fake.call(name, _object(body), headers)
+            case ["v1", "projects", project, "database", "query"]:
+                return self.server.fake.manage(_object(body)["query"], headers, project)
+        raise Answer(404, "", "no Route matched with those values")
 
-    return Handler
+    def _outcome(self, work: Callable[[dict[str, str]], Any]) -> tuple[int, Any]:
+        try:
+            return (201 if self._name == "query" else 200), work(self._lowered)
+        except Answer as answer:  # without a code, it is the gateway's own
+            return answer.status, answer.body if answer.body["code"] else {"message": answer.body["message"]}
+
+    def _send(self, status: int, content: Any) -> None:
+        data = json.dumps(content, ensure_ascii=False).encode()
+        self.send_response(status)
+        self.send_header("content-type", "application/json; charset=utf-8")
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+        self.wfile.flush()
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(body)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise Answer(400, "PGRST102", "Empty or invalid json")
+    return found
 
 
 @pytest.fixture(scope="session")

@@ -142,14 +142,14 @@ class SupabaseAdapter(RecordAdapter):
             problem = f"{self._table} in {self._place.host} has the version {version}, and this Lamina knows {VERSION}"
             raise StoreDamaged(self.name, problem, "Use the newest Lamina with it; it was not changed.")
         if version < VERSION:
-            raise Refused(404, MISSING)
+            raise Refused(404, "PGRST202")
 
     def _version(self) -> int:
         """Which version is there; 0 if none."""
         try:
             version = self._call("version")
         except Refused as refusal:
-            if refusal.code == MISSING:
+            if refusal.code in MISSING:
                 return 0
             raise
         if not isinstance(version, int):

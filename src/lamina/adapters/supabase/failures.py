@@ -14,8 +14,8 @@ __all__ = ["BACKEND", "MISSING", "Refused", "damaged", "translated"]
 
 BACKEND: Final = "supabase"
 
-MISSING: Final = "PGRST202"
-"""The code for a function that is not there, or that the API has not noticed yet."""
+MISSING: Final = frozenset({"PGRST202", "42883"})
+"""The codes for a function that is not there: the API knows none, or has not noticed yet that it is gone."""
 
 _STALE: Final = {"PT409", "40P01"}
 """Raised by the functions when something has changed; a deadlock, which rolled everything back, is as good as that."""
@@ -38,7 +38,7 @@ _SAID: Final[dict[str, tuple[type[AdapterError], str, str]]] = {
     "PGRST106": (AdapterError, "the API does not expose this schema", "Add it in the project's API settings."),
 }
 """By code: the error, what it says, and the remedy."""
-_DAMAGED: Final = ("XX001", "XX002", "42P01", "42703", "42883")
+_DAMAGED: Final = ("XX001", "XX002", "42P01", "42703")
 _QUOTING: Final = ("22", "23")
 """Classes of errors, data and integrity, whose text quotes values of rows."""
 _AGAIN: Final = ("08", "53", "55", "57", "58", "40")
@@ -119,7 +119,7 @@ def damaged(what: str) -> StoreDamaged:
 
 def _translate(refusal: Refused, place: str, setup: str) -> LaminaError:
     code = refusal.code
-    if code == MISSING:
+    if code in MISSING:
         return AdapterError(BACKEND, f"{place} lacks the functions of this collection", setup)
     if refusal.details == "lamina:tenant":
         return ScopeError("The token that the adapter was given does not reach the tenant of this call.")
