@@ -53,7 +53,8 @@ ALTER ROLE authenticated SET statement_timeout = '8s';
 """As a new project has them: what is made in an exposed schema is everybody's until it is revoked."""
 
 FUNCTIONS = """
-SELECT n.nspname, p.proname, p.oid::regproc::text, p.provolatile::text, p.proretset, p.proargnames, p.pronargdefaults,
+SELECT n.nspname, p.proname, p.oid::regproc::text, p.provolatile::text, p.proretset, p.prorettype = 'void'::regtype,
+    p.proargnames, p.pronargdefaults,
     ARRAY(SELECT format_type(t, NULL) FROM unnest(p.proargtypes) AS t),
     (SELECT split_part(s, '=', 2) FROM unnest(p.proconfig) AS s WHERE s LIKE 'statement_timeout=%')
 FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
@@ -68,6 +69,10 @@ STATUS = {  # errors, "HTTP Status Codes"
 
 MAX_ROWS = 1_000
 """Of a set; Supabase's setting for new projects. One JSON value is one row."""
+
+
+NOTHING = object()
+"""What a function without a result gives: 204, and no body."""
 
 
 class Answer(Exception):
@@ -247,12 +252,12 @@ class FakePostgrest:
         if schema not in {"public", "other"}:
             raise Answer(406, "PGRST106", f"Invalid schema: {schema}", hint="Only public, other are exposed")
         function = self._cached.get((schema, name))
-        names = [] if function is None else function[3] or []
-        required = names[: len(names) - (function[4] if function else 0)]
+        names = [] if function is None else function[4] or []
+        required = names[: len(names) - (function[5] if function else 0)]
         if function is None or not set(required) <= set(arguments) <= set(names):
             message = f"Could not find the function {schema}.{name}({', '.join(sorted(arguments))}) in the schema cache"
             raise Answer(404, "PGRST202", message)
-        signature, volatility, is_set, _, _, types, statement_timeout = function
+        signature, volatility, is_set, is_void, _, _, types, statement_timeout = function
         kinds = dict(zip(names, types, strict=True))
         taken = ", ".join(f'"{each}" := _."{each}"' for each in arguments)
         columns = ", ".join(f'"{each}" {kinds[each]}' for each in arguments)
@@ -263,7 +268,8 @@ class FakePostgrest:
         parameters = [json.dumps(arguments)] if arguments else None
         settings = {} if statement_timeout is None else {"statement_timeout": statement_timeout}
         with self._transaction(claims, settings, is_read=volatility != "v") as connection:
-            return connection.execute(query.encode(), parameters).fetchone()[0]
+            result = connection.execute(query.encode(), parameters).fetchone()[0]
+        return NOTHING if is_void else result
 
     def read_table(self, name: str, headers: Mapping[str, str]) -> Any:
         """All of a table, as `GET /rest/v1/<table>` gives it."""
@@ -483,10 +489,11 @@ class _Handler(BaseHTTPRequestHandler):
             return answer.status, answer.body if answer.body["code"] else {"message": answer.body["message"]}
 
     def _send(self, status: int, content: Any) -> None:
-        data = json.dumps(content, ensure_ascii=False).encode()
-        self.send_response(status)
-        self.send_header("content-type", "application/json; charset=utf-8")
-        self.send_header("content-length", str(len(data)))
+        data = b"" if content is NOTHING else json.dumps(content, ensure_ascii=False).encode()
+        self.send_response(204 if content is NOTHING else status)
+        if data:
+            self.send_header("content-type", "application/json; charset=utf-8")
+            self.send_header("content-length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
         self.wfile.flush()

@@ -48,8 +48,8 @@ from lamina.ports.memory_adapter import Capability, ListOptions, Order, SearchHi
 
 __all__ = ["SupabaseAdapter"]
 
-_NOTICED_AFTER: Final = 60
-"""Looks, half a second apart, until the API must have noticed new functions."""
+_NOTICED_AFTER: Final = 30.0
+"""Seconds until the API must have noticed new functions."""
 
 
 class SupabaseAdapter(RecordAdapter):
@@ -132,12 +132,12 @@ class SupabaseAdapter(RecordAdapter):
             retries=self._retries,
             connections=self._size,
         )
-        if self._version() < VERSION and self._set_up():
-            for _ in range(_NOTICED_AFTER):
-                if self._version() == VERSION:
-                    return
-                time.sleep(0.5)
         version = self._version()
+        if version < VERSION and self._set_up():
+            until, wait = time.monotonic() + _NOTICED_AFTER, 0.02
+            while (version := self._version()) < VERSION and time.monotonic() < until:
+                time.sleep(wait)
+                wait = min(2 * wait, 1.0)
         if version > VERSION:
             problem = f"{self._table} in {self._place.host} has the version {version}, and this Lamina knows {VERSION}"
             raise StoreDamaged(self.name, problem, "Use the newest Lamina with it; it was not changed.")

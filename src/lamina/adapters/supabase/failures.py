@@ -57,15 +57,19 @@ _UNKNOWN: Final = (
 class Refused(Exception):
     """An answer that is no success: its status, and what PostgREST or PostgreSQL says of it.
 
-    `code` is empty where something before PostgREST answered, such as a gateway with a page of HTML.
+    `code` is empty where something before PostgREST answered, such as a gateway with a page of HTML. `wait` is how
+    many seconds it asks to wait.
     """
 
-    def __init__(self, status: int, code: str = "", message: str = "", details: str = "") -> None:
+    def __init__(
+        self, status: int, code: str = "", message: str = "", *, details: str = "", wait: float | None = None
+    ) -> None:
         super().__init__(f"{status} {code}")
         self.status = status
         self.code = code
         self.message = message
         self.details = details
+        self.wait = wait
 
     @property
     def is_stale(self) -> bool:
@@ -152,7 +156,8 @@ def _of_answer(refusal: Refused, place: str) -> AdapterError:
         problem = f"{place} redirects elsewhere ({status}), which is not followed because the request carries keys"
         return AdapterError(BACKEND, problem, "Set url to the final address.")
     if status == _TOO_MANY:
-        return AdapterUnavailable(BACKEND, f"{place} is asked too often ({status})", "Try again later.")
+        wait = "a while" if refusal.wait is None else f"{refusal.wait:.0f} s"
+        return AdapterUnavailable(BACKEND, f"{place} is asked too often ({status})", f"Try again after {wait}.")
     if status == _TOO_LARGE:
         return AdapterError(BACKEND, f"{place} takes no request of this size ({status})", "Give fewer at a time.")
     if status >= 500 and not refusal.code:  # noqa: PLR2004 - a gateway's, or a project that is paused

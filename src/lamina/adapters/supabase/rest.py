@@ -31,7 +31,7 @@ class Rest:
     Args:
         headers: Asked for at every request, since the token of a user is renewed now and then.
         timeout: Seconds for one attempt, from connecting to the last byte.
-        retries: Attempts after the first one; none is begun that `patience` seconds would not be enough for.
+        retries: Attempts after the first one. A wait that is asked for is kept, unless it is longer than an attempt.
     """
 
     def __init__(
@@ -72,11 +72,11 @@ class Rest:
             except Refused as refusal:
                 if not refusal.may_pass:
                     raise
-                wait = refusal.wait if isinstance(refusal, _Throttled) else wait
+                wait = wait if refusal.wait is None else refusal.wait
                 failure: Exception = refusal
             except _TRANSIENT as error:
                 failure = error
-            if tried == self._retries or time.monotonic() + wait > patience:
+            if tried == self._retries or wait > self._timeout or time.monotonic() + wait > patience:
                 raise failure
             self._sleep(wait)
         raise AssertionError("the last attempt returns or raises")
@@ -98,12 +98,6 @@ class Rest:
             raise Refused(response.status_code, message="the answer is no JSON") from None
 
 
-class _Throttled(Refused):
-    """A refusal that says how many seconds to wait."""
-
-    wait: float = 0.0
-
-
 def _refusal(status: int, body: bytes, retry_after: str) -> Refused:
     try:
         said = json.loads(body)
@@ -111,11 +105,8 @@ def _refusal(status: int, body: bytes, retry_after: str) -> Refused:
         said = {}
     fields = said if isinstance(said, dict) else {}
     code, message, details = (str(fields.get(name) or "") for name in ("code", "message", "details"))
-    if not retry_after.strip().isdecimal():
-        return Refused(status, code, message, details)
-    throttled = _Throttled(status, code, message, details)
-    throttled.wait = float(retry_after)
-    return throttled
+    wait = float(retry_after) if retry_after.strip().isdecimal() else None
+    return Refused(status, code, message, details=details, wait=wait)
 
 
 @lru_cache(maxsize=1)
