@@ -7,6 +7,7 @@ the servers and fakes of the other backends, each by its name.
 pytest_plugins = [
     "contract_report",
     "fake_pinecone",
+    "fake_postgrest",
     "real_model",
     "real_postgres",
     "scripted_server",
