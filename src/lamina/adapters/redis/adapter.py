@@ -29,7 +29,7 @@ from lamina.adapters.redis.layout import (
     BACKEND,
     HAS_ZERO_VECTOR,
     Names,
-    changed_fields,
+    changed_row,
     name_token,
     stored_of,
     word_token,
@@ -203,6 +203,7 @@ class RedisAdapter(RecordAdapter):
         if self._index is not None:
             self._index.prepare(dimensions)
         todo = {
+            "writes": any(each.new for each in commit.changes) or any(each.value for each in commit.controls),
             "controls": [
                 {"key": each.key, "version": "" if each.old is None else each.old.version}
                 | ({} if each.value is None else {"value": place(each.value)})
@@ -280,12 +281,13 @@ class RedisAdapter(RecordAdapter):
         """Walk through what the scope holds, in the order of `seq`, some thousand memories at a time."""
         asked: dict[str, Any] = {
             "places": places(scope, filter.layers),
-            "condition": script_of(filter_tree(filter, layers=False)),
+            "condition": script_of(self._tree(scope, filter)),
             "after": str(after),
             "skip": skip,
             "answer": answer,
             "vectors": vectors,
             "bytes": PAGE_BYTES,
+            "complete": not self._evicts,
             "step": STEP if limit is None else min(STEP, skip + limit),
         }
         found: builtins.list[Any] = []
@@ -311,9 +313,8 @@ class RedisAdapter(RecordAdapter):
             raise AdapterError(self.name, "it is not open", "Call `await adapter.initialize()` first.")
         return self._index
 
-    def _query(self, scope: Scope, filter: MemoryFilter, *more: Has) -> str:
-        tree = scope_tree(self._names.tenant(scope.tenant), scope)
-        return query_of(Both((tree, filter_tree(filter, layers=True), *more)))
+    def _tree(self, scope: Scope, filter: MemoryFilter, *more: Has) -> Both:
+        return Both((scope_tree(self._names.tenant(scope.tenant), scope), filter_tree(filter), *more))
 
     def _nearest(self, embedding: Vector, options: SearchOptions) -> builtins.list[SearchHit]:
         if not self._engine.knows(len(embedding)):
@@ -322,7 +323,7 @@ class RedisAdapter(RecordAdapter):
         if unit is None:
             ids = self._first_with_vector(options)
         else:
-            zeros = self._query(options.scope, options.filter, Has(HAS_ZERO_VECTOR))
+            zeros = query_of(self._tree(options.scope, options.filter, Has(HAS_ZERO_VECTOR)))
             ids = self._engine.everything(zeros) + self._closest(pack(unit), len(embedding), options)
         stored = self._fetch(options.scope.tenant, list(dict.fromkeys(ids)), with_vector=True)
         pool = [
@@ -343,7 +344,7 @@ class RedisAdapter(RecordAdapter):
 
     def _closest(self, unit: bytes, dimension: int, options: SearchOptions) -> builtins.list[str]:
         """The closest, and so many more that whatever ties with the last of them is among them."""
-        query = self._query(options.scope, options.filter)
+        query = query_of(self._tree(options.scope, options.filter))
         [total] = self._engine.count([query])
         limit = min(total, options.limit + max(50, options.limit // 2))
         while limit:
@@ -355,12 +356,12 @@ class RedisAdapter(RecordAdapter):
         return []
 
     def _holding(self, words: Sequence[str], options: SearchOptions) -> builtins.list[MemoryEntry]:
-        query = f"({self._query(options.scope, options.filter)}) {_with_word(words)}"
+        query = f"({query_of(self._tree(options.scope, options.filter))}) {_with_word(words)}"
         found = self._engine.words(query, max(4 * options.limit, options.limit + 100))
         return self._admitted([id for id, _ in found.hits], options)
 
     def _frequencies(self, scope: Scope, words: Sequence[str], now: datetime) -> dict[str, int]:
-        within = self._query(scope, MemoryFilter(now=now))
+        within = query_of(self._tree(scope, MemoryFilter(now=now)))
         return dict(zip(words, self._engine.count([f"({within}) {_with_word([word])}" for word in words]), strict=True))
 
 
@@ -383,11 +384,12 @@ def _change(tenant: str, change: Change, place: Callable[[bytes | str], int]) ->
     }
     if change.new is None:
         return told
-    row, written, removed = changed_fields(tenant, before, change.new)
+    row, removed = changed_row(tenant, before, change.new)
     told |= {
         "membership": row.membership,
         "seq": change.new.seq,
-        "fields": {name: place(value) for name, value in written.items()},
+        "record": {name: place(value) for name, value in row.record.items()},
+        "index": {name: place(value) for name, value in row.index.items()},
         "removed": removed,
         "past": [place(text_of_entry(each)) for each in change.past],
     }

@@ -7,7 +7,7 @@ for number = 2, #ARGV do
   local start = ARGV[number]
   local members = redis.call('ZRANGEBYLEX', prefix .. 'd:' .. tenant, '[' .. start, '(' .. start .. '\255')
   for _, member in ipairs(members) do
-    found[#found + 1] = fetched(memory_key(tenant, member:sub(98)), true)
+    found[#found + 1] = fetched(member:sub(98), true)
   end
 end
 return found

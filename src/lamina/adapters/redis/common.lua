@@ -1,6 +1,7 @@
 -- Before every script. KEYS[1] is what all keys of the table begin with, ARGV[1] the tenant's token.
 --
 -- e:<tenant>:<id>         hash, the memory: see layout.py for its fields
+-- i:<tenant>:<id>         hash, what it is found by, which reading and counting reads leaves alone
 -- h:<tenant>:<id>         list, its former versions
 -- s:<tenant>:<layer><place>  sorted set of ids by seq, for each place that a scope can name
 -- d:<tenant>              sorted set, <layer><digest><owner><namespace><id>, in the order of bytes
@@ -15,6 +16,10 @@ local prefix, tenant = KEYS[1], ARGV[1]
 
 local function memory_key(of, id)
   return prefix .. 'e:' .. of .. ':' .. id
+end
+
+local function index_key(of, id)
+  return prefix .. 'i:' .. of .. ':' .. id
 end
 
 local function history_key(of, id)
@@ -46,22 +51,28 @@ local function milliseconds()
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
--- What the server has dropped by now leaves the sets; true if there is more of it than one call should do.
+-- What the server has dropped by now leaves the sets; true if there may be more of it than one call should do.
+-- A memory that is there all the same took the place of one that was evicted before its time.
 local function is_behind()
   local due = redis.call('ZRANGEBYSCORE', prefix .. 'due', '-inf', '(' .. milliseconds(), 'LIMIT', 0, 1000)
+  local done = 0
   for _, member in ipairs(due) do
     local of, membership, id = member:sub(1, 32), member:sub(33, 129), member:sub(130)
-    redis.call('DEL', memory_key(of, id), history_key(of, id))
-    withdraw(of, membership, id)
+    local left = redis.call('PTTL', memory_key(of, id))
+    if left == -2 then
+      withdraw(of, membership, id)
+      done = done + 1
+    elseif left == -1 or left > 1000 then
+      redis.call('ZREM', prefix .. 'due', member)
+      done = done + 1
+    end
   end
-  return #due == 1000
+  return #due == 1000 and done > 0
 end
 
-local function fetched(key, with_vector)
-  local fields = redis.call('HMGET', key, 'd', 'n', 'f')
-  local vector = false
-  if with_vector and fields[3] then
-    vector = redis.call('HGET', key, fields[3])
-  end
-  return { fields[1], fields[2], vector }
+local function fetched(id, with_vector)
+  local fields = redis.call('HMGET', memory_key(tenant, id), 'd', 'n')
+  local index = index_key(tenant, id)
+  local field = with_vector and fields[1] and redis.call('HGET', index, 'f')
+  return { fields[1], fields[2], field and redis.call('HGET', index, field) }
 end

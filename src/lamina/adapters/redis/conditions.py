@@ -125,10 +125,10 @@ def places(scope: Scope, layers: Iterable[Layer] | None) -> list[str]:
     ]
 
 
-def filter_tree(filter: MemoryFilter, *, layers: bool) -> Condition:
-    """What the filter admits; without its layers where sets are chosen by them."""
+def filter_tree(filter: MemoryFilter) -> Condition:
+    """What the filter admits."""
     parts: list[Condition] = []
-    if layers and filter.layers is not None:
+    if filter.layers is not None:
         parts.append(Either(tuple(Has(layer_token(layer)) for layer in sorted(filter.layers))))
     parts += [Has(tag_token(tag)) for tag in filter.tags]
     if filter.tags_any:

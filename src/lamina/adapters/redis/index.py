@@ -153,7 +153,7 @@ class Index:
 
     def _fields_present(self) -> frozenset[int]:
         """The lengths of vectors that the index has fields for; it is made if there is none."""
-        make = ("ON", "HASH", "PREFIX", 1, self._names.memories, "NOOFFSETS", "NOHL", "NOFIELDS", "STOPWORDS", 0)
+        make = ("ON", "HASH", "PREFIX", 1, self._names.indexed, "NOOFFSETS", "NOHL", "NOFIELDS", "STOPWORDS", 0)
         try:
             about = self._about()
         except ResponseError as error:

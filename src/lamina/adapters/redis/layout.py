@@ -1,12 +1,17 @@
-"""What a memory is in Redis: the fields of its hash, its tokens, and its membership in sets.
+"""What a memory is in Redis: two hashes, its tokens, and its membership in sets.
 
-    d  the memory as JSON          n  the version: another one after every write
-    k  what is compared and sorted by, as digits of fixed width, so that the order of texts is theirs
-    a  its tokens, separated by commas: tenant, owner, namespace, layer, tags, metadata, whether it has a vector
-    p  its membership, see common.lua
-    f  which field holds its vector, byte for byte
-    v<dimensions>  a vector that the query engine can compare; r  one that it cannot, beside its direction
-    w  its words                   r1 r2 t1 t2 t3  numbers for the query engine
+The one is the memory, with these fields:
+
+* `d`: as JSON; `n`: its version, another one after every write; `p`: its membership, see common.lua.
+
+The other is what it is found by. It is apart because the query engine indexes anew whatever is written
+to, vector and all, and counting a read should not do that:
+
+* `k`: what is compared and sorted by, as digits of fixed width: their order as texts is that of the values;
+* `a`: its tokens between commas: tenant, owner, namespace, layer, tags, metadata, whether it has a vector;
+* `f`: which field holds its vector, byte for byte;
+* `v<dimensions>`: a vector that the query engine can compare; `r`: one that it cannot, beside its direction;
+* `w`: its words; `r1`, `r2`, `t1`, `t2`, `t3`: numbers for the query engine.
 """
 
 from __future__ import annotations
@@ -34,7 +39,7 @@ __all__ = [
     "Names",
     "Row",
     "SortKey",
-    "changed_fields",
+    "changed_row",
     "damaged",
     "layer_token",
     "leaf_token",
@@ -88,9 +93,9 @@ class Names:
     prefix: str
 
     @property
-    def memories(self) -> bytes:
-        """What the keys of memories begin with."""
-        return f"{self.prefix}e:".encode()
+    def indexed(self) -> bytes:
+        """What the keys begin with that the query engine indexes."""
+        return f"{self.prefix}i:".encode()
 
     @property
     def index(self) -> str:
@@ -106,15 +111,16 @@ class Names:
         return _hash(f"{self.prefix}\0{tenant}")
 
     def id_of(self, key: bytes) -> str:
-        """The id in a memory's key."""
-        return key[len(self.memories) + 33 :].decode()
+        """The id in a key that the query engine indexes."""
+        return key[len(self.indexed) + 33 :].decode()
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """A memory's fields, and what it is filed under."""
 
-    fields: Mapping[str, bytes | str]
+    record: Mapping[str, bytes | str]
+    index: Mapping[str, bytes | str]
     membership: str
 
 
@@ -166,8 +172,7 @@ def instant_text(instant: datetime | None) -> str:
 
 def row_of(tenant: str, entry: MemoryEntry, *, words: bool = True, vector: bool = True) -> Row:
     """The entry's row; without its words or its vector where they stay what they are."""
-    fields: dict[str, bytes | str] = {
-        "d": text_of_entry(entry),
+    index: dict[str, bytes | str] = {
         "k": "".join(
             (
                 real_text(entry.relevance),
@@ -178,7 +183,6 @@ def row_of(tenant: str, entry: MemoryEntry, *, words: bool = True, vector: bool 
             )
         ),
         "a": ",".join(_tokens(tenant, entry)),
-        "p": membership(entry),
         RELEVANCE.field: repr(float(entry.relevance)),
         CONFIDENCE.field: repr(float(entry.confidence)),
         CREATED.field: str(to_micros(entry.created_at)),
@@ -186,28 +190,22 @@ def row_of(tenant: str, entry: MemoryEntry, *, words: bool = True, vector: bool 
         EXPIRES.field: _NEVER_NUMBER if entry.expires_at is None else str(to_micros(entry.expires_at)),
     }
     if words:
-        fields["w"] = " ".join(map(word_token, distinct_terms(entry.content)))
+        index["w"] = " ".join(map(word_token, distinct_terms(entry.content)))
     if vector and entry.embedding is not None:
-        fields |= _vector_fields(entry.embedding)
-    return Row(fields, membership(entry))
+        index |= _vector_fields(entry.embedding)
+    return Row({"d": text_of_entry(entry), "p": membership(entry)}, index, membership(entry))
 
 
-def changed_fields(
-    tenant: str, old: MemoryEntry | None, new: MemoryEntry
-) -> tuple[Row, Mapping[str, bytes | str], list[str]]:
-    """The new row, those of its fields that must be written, and those that must go.
-
-    The query engine indexes a memory anew only if a field that it knows was written.
-    """
+def changed_row(tenant: str, old: MemoryEntry | None, new: MemoryEntry) -> tuple[Row, list[str]]:
+    """The new row with no more of its index than must be written, and the fields of it that must go."""
     if old is None:
-        row = row_of(tenant, new)
-        return row, row.fields, []
+        return row_of(tenant, new), []
     words = old.content != new.content
     vector = not _same_vector(old.embedding, new.embedding)
     row = row_of(tenant, new, words=words, vector=vector)
-    before = row_of(tenant, old, words=False, vector=vector).fields
-    written = {name: value for name, value in row.fields.items() if before.get(name) != value}
-    return row, written, [name for name in before if name not in row.fields]
+    before = row_of(tenant, old, words=False, vector=vector).index
+    written = {name: value for name, value in row.index.items() if before.get(name) != value}
+    return Row(row.record, written, row.membership), [name for name in before if name not in row.index]
 
 
 def stored_of(found: list[Any]) -> Stored | None:

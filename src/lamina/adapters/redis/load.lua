@@ -2,6 +2,6 @@
 
 local found = {}
 for number = 3, #ARGV do
-  found[#found + 1] = fetched(memory_key(tenant, ARGV[number]), ARGV[2] == '1')
+  found[#found + 1] = fetched(ARGV[number], ARGV[2] == '1')
 end
 return found

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from redis.connection import parse_url
 
@@ -21,6 +22,7 @@ _URL_REMEDY: Final = (
 )
 _TABLE: Final = re.compile("[A-Za-z0-9_]{1,63}")
 _PREFIX: Final = re.compile("[A-Za-z0-9_.:/-]{0,200}")
+_DATABASE: Final = re.compile("/?[0-9]*")
 _IN_URL: Final = re.compile("host|port|db|username|password|path|connection_class|client_name|ssl_.*")
 """What a URL may say; the rest are arguments of the adapter."""
 
@@ -42,7 +44,7 @@ class Options:
     query_engine: bool | None
 
 
-def read_options(url: str, *, prefix: str, table: str, **others: Any) -> Options:
+def read_options(url: str, *, prefix: object, table: object, **others: Any) -> Options:
     """Check what the adapter was told.
 
     Raises:
@@ -74,11 +76,14 @@ def _read_url(url: str) -> tuple[Mapping[str, Any], str]:
         address = dict(parse_url(url))
     except (ValueError, UnicodeError):
         raise ConfigError("url", "cannot be read as a URL of Redis", _URL_REMEDY) from None
+    if not all(map(_IN_URL.fullmatch, address)):
+        problem = "has a parameter that the adapter takes as an argument, or not at all"
+        raise ConfigError("url", problem, _URL_REMEDY)
     host = str(address.get("host") or address.get("path") or "localhost")
-    unknown = [name for name in address if not _IN_URL.fullmatch(name)]
-    if unknown or "@" in host:
-        problem = f"has the parameter {unknown[0]!r}" if unknown and unknown[0].isidentifier() else "cannot be read"
-        raise ConfigError("url", problem, f"Time-outs and the like are arguments of the adapter. {_URL_REMEDY}")
+    path = urlsplit(url).path
+    # An unescaped @ or / of a password moves a part of it into the host or the path, and so into every message.
+    if "@" in host or ("path" not in address and not _DATABASE.fullmatch(path)):
+        raise ConfigError("url", "cannot be read as a URL of Redis", _URL_REMEDY)
     port = "" if "path" in address else f":{address.get('port', 6379)}"
     return address, f"{host}{port}/{address.get('db', 0)}"
 

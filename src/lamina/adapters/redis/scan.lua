@@ -1,5 +1,6 @@
 -- One step through the memories of some places, in the order of seq. ARGV: tenant, a JSON text of
 --   places, condition, after, skip, limit, step: how many of each place to look at, bytes: when to stop,
+--   complete: whether no memory is ever dropped before its time,
 --   answer: 'count', 'keys' (what relevance is sorted by, and the id) or 'memories', vectors.
 -- Returns the seq to go on after ('' at the end), how many are still to be skipped, and what was found.
 
@@ -47,16 +48,17 @@ local answer = {
   count = function() return 0 end,
   keys = function(id, row) return row.sorting:sub(1, 16) .. row.sorting:sub(33, 50) .. id, 0 end,
   memories = function(id)
-    local memory = fetched(memory_key(tenant, id), asked.vectors)
-    return memory, #memory[1] + (memory[3] and #memory[3] or 0)
+    local memory = fetched(id, asked.vectors)
+    return memory, #(memory[1] or '') + #(memory[3] or '')
   end,
 }
 for _, candidate in ipairs(candidates) do
   local seq, id = candidate[1], candidate[2]
   if seq > bound then break end
-  local fields = redis.call('HMGET', memory_key(tenant, id), 'k', 'a')
+  local fields = redis.call('HMGET', index_key(tenant, id), 'k', 'a')
   local row = { sorting = fields[1], tokens = ',' .. (fields[2] or '') .. ',' }
-  if row.sorting and holds(asked.condition, row) then
+  local is_there = row.sorting and (asked.complete or redis.call('EXISTS', memory_key(tenant, id)) == 1)
+  if is_there and holds(asked.condition, row) then
     if skip > 0 then
       skip = skip - 1
     else
