@@ -166,9 +166,12 @@ async def test_a_user_who_may_not_write_is_told_what_is_lacking(redis_server, op
 
 
 async def test_a_user_who_may_only_touch_the_tables_keys_can_work(redis_server, opened, table):
-    redis_server.ask("ACL", "SETUSER", "narrow", "on", ">pw", f"~mine:{table}:*", "+@all")
-    adapter = await opened(f"redis://narrow:pw@127.0.0.1:{redis_server.port}/0", prefix="mine:", query_engine=False)
-    await adapter.store(MINE, memory())
+    redis_server.ask("ACL", "SETUSER", "narrow", "on", ">pw", "~mine:*", "+@all", "-@dangerous", "+info")
+    adapter = await opened(f"redis://narrow:pw@127.0.0.1:{redis_server.port}/0", prefix="mine:", query_engine=True)
+    await adapter.store(MINE, memory(embedding=[1.0, 0.0]))
+    assert (
+        len(await adapter.search_by_vector([1.0, 0.0], FIRST)) == len(await adapter.search_by_text("lamp", FIRST)) == 1
+    )
     assert await texts(adapter) == ["the harbour lamp is lit"]
     with pytest.raises(AdapterError, match="does not allow the user"):
         await opened(f"redis://narrow:pw@127.0.0.1:{redis_server.port}/0", query_engine=False)

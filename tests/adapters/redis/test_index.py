@@ -169,3 +169,15 @@ async def test_writers_in_threads_and_readers_agree_on_what_is_indexed(opened):
     thread.join()
     assert errors == []
     assert await adapter.count(MINE, LIVE) == 60
+
+
+async def test_more_results_than_the_server_returns_are_refused_and_not_cut(redis_server, opened):
+    adapter = await opened()
+    await adapter.store_many(MINE, [memory(f"m{n}", "the lamp", embedding=[1.0, 0.0]) for n in range(1_500)])
+    redis_server.ask("FT.CONFIG", "SET", "MAXSEARCHRESULTS", 1_200)
+    for search in (by_text(adapter, "lamp", limit=1_400), by_vector(adapter, [1.0, 0.0], limit=1_400)):
+        with pytest.raises(AdapterError, match="MAXSEARCHRESULTS"):
+            await search
+    redis_server.ask("FT.CONFIG", "SET", "MAXSEARCHRESULTS", 1_000_000)
+    assert len(await by_text(adapter, "lamp", limit=1_000_000_000)) == 1_500
+    assert len(await by_vector(adapter, [1.0, 0.0], limit=1_000_000_000)) == 1_500

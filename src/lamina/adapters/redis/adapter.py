@@ -301,7 +301,8 @@ class RedisAdapter(RecordAdapter):
 
     def _admitted(self, ids: Sequence[str], options: ListOptions | SearchOptions) -> builtins.list[MemoryEntry]:
         """Those of the ids that the scope and the filter still admit, in their order."""
-        stored = self._fetch(options.scope.tenant, ids, with_vector=True)
+        with_vector = options.include_embeddings or options.filter.has_embedding is not None
+        stored = self._fetch(options.scope.tenant, ids, with_vector=with_vector)
         entries = [each.entry for each in stored if options.filter.admits(options.scope, each.entry)]
         return entries if options.include_embeddings else [each.replace(embedding=None) for each in entries]
 

@@ -90,6 +90,9 @@ def _refused(said: str, place: str) -> AdapterError:
         return AdapterUnavailable(BACKEND, f"the memory of {place} is full (maxmemory)", remedy)
     if _TIMED_OUT.search(said):
         return took_too_long(place)
+    if "LIMIT exceeds" in said:
+        remedy = "Ask for fewer, or raise MAXSEARCHRESULTS of the query engine."
+        return AdapterError(BACKEND, f"{place} does not return so many results", remedy)
     if _AGAIN.search(said):
         return AdapterUnavailable(BACKEND, f"{place} cannot serve now: {_first_words(said)}", "Try again.")
     if said.startswith("READONLY") or "read only replica" in said:

@@ -22,8 +22,8 @@ _FIELDS: Final = (
 ).split()
 _VECTOR: Final = "HNSW 10 TYPE FLOAT32 DIM {} DISTANCE_METRIC COSINE M 16 EF_CONSTRUCTION 200"
 _DIALECT: Final = ("DIALECT", 2)
-_ALL: Final = 1_000_000
-"""How many results the query engine returns at most, unless it was told otherwise."""
+_FEW: Final = 1_000
+"""So many results any server returns; before more are asked for, it is looked how many there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,8 @@ class Index:
     def words(self, query: str, limit: int) -> Found:
         """What the query finds, those first that hold most of its words and the rarest."""
         order = ("NOCONTENT", "SCORER", "TFIDF")
+        if limit > _FEW:
+            limit = min(limit, *self.count([query]))
         [answer] = self._ask([self._search(query, limit, *order)])
         return self._found(answer)
 
@@ -110,7 +112,7 @@ class Index:
     # ------------------------------------------------------------------------------------------
 
     def _search(self, query: str, limit: int, *more: Any) -> tuple[Any, ...]:
-        return ("FT.SEARCH", self._names.index, query, *more, "LIMIT", 0, min(limit, _ALL), *self._options())
+        return ("FT.SEARCH", self._names.index, query, *more, "LIMIT", 0, limit, *self._options())
 
     def _options(self) -> tuple[Any, ...]:
         return ("TIMEOUT", self._timeout, *_DIALECT)
