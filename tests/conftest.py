@@ -10,5 +10,6 @@ pytest_plugins = [
     "fake_postgrest",
     "real_model",
     "real_postgres",
+    "real_redis",
     "scripted_server",
 ]
