@@ -1,7 +1,6 @@
 import secrets
 from collections.abc import AsyncIterator
 
-import pymongo
 import pytest
 from real_mongodb import MongoDBServer
 

@@ -6,9 +6,9 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from lamina.errors import AdapterError
 
@@ -20,12 +20,16 @@ LANES: Final = 64
 
 
 class Threads:
-    """A pool of threads of this process. A job whose caller is gone happens whole or, if it had not begun, never."""
+    """A pool of threads of this process. A job whose caller is gone happens whole or, if it had not begun, never.
+
+    Which of the two it is, is settled for whoever comes after: a new job waits for those that nobody waits for.
+    """
 
     def __init__(self, adapter: str, size: int) -> None:
         self._adapter = adapter
         self._executor = ThreadPoolExecutor(size, thread_name_prefix=f"lamina-{adapter}")
         self._process = os.getpid()
+        self._abandoned: set[Future[Any]] = set()
 
     @property
     def are_of_this_process(self) -> bool:
@@ -40,11 +44,18 @@ class Threads:
         """
         if not self.are_of_this_process:
             raise AdapterError(self._adapter, "it was opened by another process", "Call `await adapter.initialize()`.")
+        if self._abandoned:
+            await asyncio.to_thread(wait, tuple(self._abandoned))
         try:
             job = self._executor.submit(work)
         except RuntimeError:
             raise AdapterError(self._adapter, "it is closed", "Call `await adapter.initialize()`.") from None
-        return await asyncio.wrap_future(job)
+        try:
+            return await asyncio.wrap_future(job)
+        except asyncio.CancelledError:
+            self._abandoned.add(job)
+            job.add_done_callback(self._abandoned.discard)
+            raise
 
     async def close(self) -> None:
         """Let the jobs that were submitted finish."""

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
+from bson.binary import Binary
 from pymongo import MongoClient, ReturnDocument, UpdateOne
 
 from lamina.adapters._shared.directions import direction, rank_by_closeness
@@ -27,9 +28,9 @@ from lamina.adapters.mongodb.failures import BACKEND, translated
 from lamina.adapters.mongodb.layout import COUNTER, collections_of, prepare
 from lamina.adapters.mongodb.matching import conjunction, fits_vector_index, match_of, scope_parts
 from lamina.adapters.mongodb.options import checked_options
-from lamina.adapters.mongodb.ranking import by_closeness, by_words, frequencies, keys_of, since
-from lamina.adapters.mongodb.vector_index import LAG, VectorIndex
-from lamina.domain.filters import Expiry, MemoryFilter
+from lamina.adapters.mongodb.ranking import by_closeness, by_words, frequencies, keys_of
+from lamina.adapters.mongodb.vector_index import VectorIndex
+from lamina.domain.filters import MemoryFilter
 from lamina.domain.instants import to_micros
 from lamina.domain.lexical import Term
 from lamina.domain.memory import Layer, MemoryEntry, Vector
@@ -38,6 +39,8 @@ from lamina.errors import StoreDamaged
 from lamina.ports.memory_adapter import Capability, ListOptions, Order, SearchHit, SearchOptions
 
 __all__ = ["MongoDBAdapter"]
+
+Match = dict[str, Any]
 
 _BATCH: Final = 1_000
 """How many ids one query names."""
@@ -136,7 +139,7 @@ class MongoDBAdapter(RecordAdapter):
     def _load_controls(self, tenant: str, keys: Sequence[str]) -> dict[str, Control]:
         found = self._collections.controls.find({"_id": {"$in": [id_of(tenant, key) for key in keys]}})
         controls = [each for each in found if each.get("value") is not None]
-        return {each["_id"]["i"]: Control(each["value"], each["mark"]) for each in controls}
+        return {each["key"]: Control(each["value"], each["mark"]) for each in controls}
 
     def _commit(self, commit: Commit) -> None:
         client = self._client
@@ -194,7 +197,7 @@ class MongoDBAdapter(RecordAdapter):
             match = conjunction([match, {"seq": {"$gt": options.after}}])
         order = [("seq", 1)]
         if options.order is Order.RELEVANCE:
-            order = [("relevance", -1), ("created", -1), ("_id.i", 1)]
+            order = [("relevance", -1), ("created", -1), ("id", 1)]
         shown = _shown(include_embeddings=options.include_embeddings)
         found = self._collections.memories.find(match, shown, allow_disk_use=True).sort(order)
         return [entry_of(each) for each in found.skip(options.offset).limit(options.limit)]
@@ -206,7 +209,7 @@ class MongoDBAdapter(RecordAdapter):
         keys = keys_of(words)
         match = match_of(scope, MemoryFilter(now=now))
         found = self._collections.memories.aggregate(frequencies(match, list(keys)), allowDiskUse=True)
-        return {keys[each["_id"]]: each["documents"] for each in found}
+        return {**dict.fromkeys(words, 0), **{keys[each["_id"]]: each["documents"] for each in found}}
 
     def _matching(self, terms: Sequence[Term], options: SearchOptions) -> builtins.list[SearchHit]:
         """The server ranks by the same weights as the final ranking, so no more are read than are returned."""
@@ -225,27 +228,23 @@ class MongoDBAdapter(RecordAdapter):
         pool = [entry_of(each) for each in self._found(ids, WHOLE, match)]
         return rank_by_closeness(embedding, pool, options.limit, include_embeddings=options.include_embeddings)
 
-    def _near(
-        self, embedding: Vector, match: dict[str, Any], options: SearchOptions
-    ) -> builtins.list[dict[str, str]]:
+    def _near(self, embedding: Vector, match: Match, options: SearchOptions) -> builtins.list[Binary]:
+        """The ids of the closest: by the index and what it may lack, or else by all that matches."""
         towards = direction(embedding)
-        pool = options.limit + _MARGIN
-        index, filter = self._vector_index, options.filter
         indexed = None
-        if index is not None and towards is not None and _fits(filter):
-            indexed = index.pipeline(match, towards, options.limit)
-        exactly_in = match if indexed is None else since(match, LAG)
-        exact = by_closeness(exactly_in, towards or [0.0] * len(embedding), pool, self._version)
-        found = self._ids(exact)
-        if indexed is not None:
-            found += [each for each in self._ids(indexed) if each not in found]
-        return found
+        if self._vector_index is not None and towards is not None and _fits(options.filter):
+            indexed = self._vector_index.pipeline(match, towards, options.limit)
+        if indexed is not None and self._vector_index is not None:
+            match = self._vector_index.unsettled(match)
+        towards = towards or [0.0] * len(embedding)
+        found = self._ids(by_closeness(match, towards, options.limit + _MARGIN, self._version))
+        return found if indexed is None else list(dict.fromkeys([*found, *self._ids(indexed)]))
 
-    def _ids(self, pipeline: builtins.list[dict[str, Any]]) -> builtins.list[dict[str, str]]:
+    def _ids(self, pipeline: builtins.list[dict[str, Any]]) -> builtins.list[Binary]:
         return [each["_id"] for each in self._collections.memories.aggregate(pipeline, allowDiskUse=True)]
 
     def _found(
-        self, ids: Sequence[dict[str, str]], shown: dict[str, int], match: dict[str, Any] | None = None
+        self, ids: Sequence[Binary], shown: dict[str, int], match: Match | None = None
     ) -> Iterable[dict[str, Any]]:
         """The documents with these ids, if they still match, in any order."""
         for start in range(0, len(ids), _BATCH):

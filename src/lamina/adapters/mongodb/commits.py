@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from bson import ObjectId
-from pymongo import DeleteOne, MongoClient, ReplaceOne, UpdateOne
+from bson.binary import Binary
+from bson.timestamp import Timestamp
+from pymongo import DeleteOne, InsertOne, MongoClient, ReplaceOne, UpdateOne
 from pymongo.client_session import ClientSession
 from pymongo.collection import Collection
 from pymongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError
@@ -116,7 +118,7 @@ def _write_control(
     """
     at = {"_id": id_of(tenant, change.key)}
     if change.value is not None:
-        written: Document = {"$set": {"value": change.value, "mark": ObjectId()}}
+        written: Document = {"$set": {"key": change.key, "value": change.value, "mark": ObjectId()}}
     else:
         written = {"$inc": {"checks": 1}}
     if change.old is not None:
@@ -139,7 +141,7 @@ def _write_entries(memories: Collection[Document], commit: Commit, session: Clie
         raise Stale
 
 
-def _request(change: Change) -> UpdateOne | DeleteOne:
+def _request(change: Change) -> InsertOne[Document] | UpdateOne | DeleteOne:
     """What is written of one entry, on the condition that its mark still is the one that was read."""
     old = change.old
     if change.new is None:
@@ -150,9 +152,11 @@ def _request(change: Change) -> UpdateOne | DeleteOne:
         "mark": ObjectId(),
         "kept": _room(_kept(change)),
     }
-    # An insertion finds nothing with the mark null, and where something is, its `_id` is taken.
-    at = {"_id": id_of(change.new.tenant, change.id), "mark": None if old is None else old.version.mark}
-    return UpdateOne(at, {"$set": fields, "$currentDate": {"written": True}}, upsert=old is None)
+    id = id_of(change.new.tenant, change.id)
+    if old is None:  # the server fills in an empty timestamp: https://www.mongodb.com/docs/manual/reference/bson-types/
+        return InsertOne({"_id": id, **fields, "written": Timestamp(0, 0)})
+    at = {"_id": id, "mark": old.version.mark}
+    return UpdateOne(at, {"$set": fields, "$currentDate": {"written": {"$type": "timestamp"}}})
 
 
 def _keep_past(history: Collection[Document], commit: Commit, session: ClientSession | None) -> None:
@@ -179,7 +183,7 @@ def _drop_past(history: Collection[Document], commit: Commit, session: ClientSes
             history.delete_many({"_id": {"$in": [one["_id"] for one in old]}}, session=session)
 
 
-def _forget(history: Collection[Document], ids: Sequence[Document], session: ClientSession | None) -> None:
+def _forget(history: Collection[Document], ids: Sequence[Binary], session: ClientSession | None) -> None:
     for start in range(0, len(ids), _BATCH):
         history.delete_many({"of": {"$in": ids[start : start + _BATCH]}}, session=session)
 

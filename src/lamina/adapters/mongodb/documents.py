@@ -1,12 +1,13 @@
 """Entries as documents: what MongoDB indexes and compares, beside the exact text of the whole.
 
-The `_id` is the sub-document `{t: tenant, i: id}`, which is equal to no other pair's. Counts of
-reading lie outside the text, so that counting is one atomic `$inc` that no other write undoes.
+The `_id` is a digest of tenant and id together: short, of one length, and another one for each pair.
+Counts of reading lie outside the text, so that counting is one atomic `$inc` that no other write undoes.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple
@@ -43,9 +44,9 @@ class Mark(NamedTuple):
     kept: int
 
 
-def id_of(tenant: str, id: str) -> dict[str, str]:
-    """The `_id`; the order of its keys counts, since MongoDB compares sub-documents as they are written."""
-    return {"t": tenant, "i": id}
+def id_of(*parts: str | int) -> Binary:
+    """The `_id` of what these parts identify: a tenant and an id or a key, and for a former version its number too."""
+    return Binary(hashlib.sha256(json.dumps(parts).encode()).digest())
 
 
 def changed_fields(entry: MemoryEntry, old: MemoryEntry | None) -> dict[str, Any]:
@@ -64,7 +65,9 @@ def changed_fields(entry: MemoryEntry, old: MemoryEntry | None) -> dict[str, Any
         "namespace": entry.namespace,
     }
     if old is None:
-        fields |= {"tenant": entry.tenant, "seq": entry.seq}
+        fields |= {"tenant": entry.tenant, "id": entry.id}
+    if old is None or entry.seq != old.seq:  # what had expired makes way for a new one
+        fields["seq"] = entry.seq
     if old is None or (entry.access_count, entry.last_accessed_at) != (old.access_count, old.last_accessed_at):
         fields |= {"reads": entry.access_count, "read_at": _micros(entry.last_accessed_at)}
     if old is None or entry.content != old.content:
@@ -113,10 +116,9 @@ def stored_of(document: Mapping[str, Any]) -> Stored:
 
 def past_of(entry: MemoryEntry, expires_on: DatetimeMS | None) -> dict[str, Any]:
     """A former version, for the history: the same one always gets the same `_id`."""
-    of = id_of(entry.tenant, entry.id)
     return {
-        "_id": {**of, "s": entry.seq, "r": entry.revision},
-        "of": of,
+        "_id": id_of(entry.tenant, entry.id, entry.seq, entry.revision),
+        "of": id_of(entry.tenant, entry.id),
         "seq": entry.seq,
         "revision": entry.revision,
         "entry": text_of_entry(entry),

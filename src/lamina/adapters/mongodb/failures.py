@@ -67,7 +67,7 @@ def damaged(what: str) -> StoreDamaged:
     return StoreDamaged(BACKEND, what, "Restore the database from a backup, or give another collection.")
 
 
-def _translate_write(error: PyMongoError, place: str) -> LaminaError:
+def _translate_write(error: DocumentTooLarge | OperationFailure, place: str) -> LaminaError:
     """Of errors that carry what was to be written: their code is told, their text is not."""
     code = _code(error)
     if isinstance(error, DocumentTooLarge) or code in _TOO_LARGE:
@@ -121,7 +121,7 @@ def _unavailable(code: int | None, place: str, name: str) -> AdapterUnavailable:
     return AdapterUnavailable(BACKEND, f"{place} failed for now: {name} ({code})", _UNKNOWN)
 
 
-def _code(error: PyMongoError) -> int | None:
+def _code(error: DocumentTooLarge | OperationFailure) -> int | None:
     if not isinstance(error, OperationFailure):
         return None
     details = error.details or {}

@@ -26,7 +26,7 @@ _LAYOUT: Final = id_of("", "layout")
 
 _TTL: Final = IndexModel([("expires_on", ASCENDING)], name="expiry", expireAfterSeconds=0)
 _SCOPE: Final = [("tenant", ASCENDING), ("owner", ASCENDING), ("namespace", ASCENDING)]
-_BY_RELEVANCE: Final = [("relevance", DESCENDING), ("created", DESCENDING), ("_id.i", ASCENDING)]
+_BY_RELEVANCE: Final = [("relevance", DESCENDING), ("created", DESCENDING), ("id", ASCENDING)]
 _MEMORIES: Final = [
     _TTL,
     IndexModel([*_SCOPE, ("seq", ASCENDING)], name="by_seq"),

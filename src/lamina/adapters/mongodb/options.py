@@ -18,6 +18,9 @@ _SRV: Final = "mongodb+srv://"
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
 _DATABASE: Final = re.compile(r"[A-Za-z0-9_-]{1,63}")
 _SRV_HOST: Final = re.compile(r"[A-Za-z0-9.-]+")
+_MOST_CONNECTIONS: Final = 1_000
+_SHORTEST: Final = 0.001
+_LONGEST: Final = 86_400
 _DEFAULT_DATABASE: Final = "lamina"
 _REMEDY: Final = (
     "Give mongodb://user:password@host:port/database or mongodb+srv://...; special characters of the user and the "
@@ -39,7 +42,7 @@ class Options:
     """Keyword arguments of `MongoClient`."""
 
 
-def checked_options(  # noqa: PLR0913 - it is the constructor's list
+def checked_options(
     url: str,
     *,
     database: str | None,
@@ -61,12 +64,12 @@ def checked_options(  # noqa: PLR0913 - it is the constructor's list
     if not _DATABASE.fullmatch(name):
         raise ConfigError("database", "cannot name a database", "Use ASCII letters, digits, _ and -, at most 63.")
     table = _table(table, collection)
-    if vector_index is not None and not (isinstance(vector_index, str) and vector_index.strip()):
+    if vector_index is not None and not vector_index.strip():
         raise ConfigError("vector_index", "is blank", "Give the name of a vector search index, or None.")
     _check_positive("timeout", timeout)
     _check_positive("connect_timeout", connect_timeout)
-    if isinstance(connections, bool) or not isinstance(connections, int) or not 1 <= connections <= 1_000:  # noqa: PLR2004
-        raise ConfigError("connections", f"must be a whole number from 1 to 1000, not {connections!r}", "Give one.")
+    if not 1 <= connections <= _MOST_CONNECTIONS:
+        raise ConfigError("connections", f"must be from 1 to {_MOST_CONNECTIONS}, not {connections!r}", "Give one.")
     client = {
         "appname": "lamina",
         "maxPoolSize": connections,
@@ -83,15 +86,15 @@ def _table(table: str, collection: str | None) -> str:
         if table not in {"lamina_memories", collection}:
             raise ConfigError("collection", "is another name for table, which is given too", "Give one of them.")
         table = collection
-    if not isinstance(table, str) or not _NAME.fullmatch(table):
+    if not _NAME.fullmatch(table):
         remedy = "Use ASCII letters, digits and underscores, at most 63, starting with a letter."
         raise ConfigError("table", f"{table!r:.80} cannot name a collection", remedy)
     return table
 
 
 def _check_positive(name: str, seconds: float) -> None:
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0.001 <= seconds <= 86_400:  # noqa: PLR2004
-        raise ConfigError(name, f"must be from 0.001 to 86400 seconds, not {seconds!r}", "Give such a number.")
+    if not _SHORTEST <= seconds <= _LONGEST:
+        raise ConfigError(name, f"must be from {_SHORTEST} to {_LONGEST} seconds, not {seconds!r}", "Give such a number.")
 
 
 def _parse_url(url: str) -> tuple[str, str | None]:

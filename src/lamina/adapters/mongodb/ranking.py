@@ -8,14 +8,14 @@ from typing import Any, Final
 from lamina.adapters.mongodb.documents import word_key
 from lamina.domain.lexical import Term
 
-__all__ = ["by_closeness", "by_words", "frequencies", "keys_of", "since"]
+__all__ = ["by_closeness", "by_words", "frequencies", "keys_of"]
 
 Stage = dict[str, Any]
 
 NATIVE_PRODUCT: Final = (8, 3)
 """The first version with an expression for the product of two vectors."""
 
-_BY_SCORE: Final = {"score": -1, "_id.i": 1}
+_BY_SCORE: Final = {"score": -1, "id": 1}
 
 
 def by_closeness(match: Stage, towards: Sequence[float], limit: int, version: Sequence[int]) -> list[Stage]:
@@ -30,7 +30,12 @@ def by_closeness(match: Stage, towards: Sequence[float], limit: int, version: Se
         factors = [{"$multiply": [{"$arrayElemAt": ["$near", at]}, each]} for at, each in enumerate(towards)]
         product = {"$add": factors}
     of_this_length = {"$and": [match, {"dims": len(towards)}]}
-    return [{"$match": of_this_length}, {"$project": {"score": product}}, {"$sort": _BY_SCORE}, {"$limit": limit}]
+    return [
+        {"$match": of_this_length},
+        {"$project": {"id": 1, "score": product}},
+        {"$sort": _BY_SCORE},
+        {"$limit": limit},
+    ]
 
 
 def by_words(match: Stage, terms: Sequence[Term], weights: Sequence[float], limit: int) -> list[Stage]:
@@ -42,8 +47,8 @@ def by_words(match: Stage, terms: Sequence[Term], weights: Sequence[float], limi
     ]
     return [
         {"$match": {"$and": [match, {"words": {"$in": forms}}]}},
-        {"$project": {"held": {"$setIntersection": ["$words", forms]}}},
-        {"$project": {"score": {"$add": parts}}},
+        {"$project": {"id": 1, "held": {"$setIntersection": ["$words", forms]}}},
+        {"$project": {"id": 1, "score": {"$add": parts}}},
         {"$sort": _BY_SCORE},
         {"$limit": limit},
     ]
@@ -62,8 +67,3 @@ def frequencies(match: Stage, words: Sequence[str]) -> list[Stage]:
 def keys_of(words: Sequence[str]) -> dict[str, str]:
     """The words by what is indexed of them."""
     return {word_key(word): word for word in words}
-
-
-def since(match: Stage, milliseconds: int) -> Stage:
-    """What was written no longer ago than this, by the server's clock."""
-    return {"$and": [match, {"$expr": {"$gt": ["$written", {"$subtract": ["$$NOW", milliseconds]}]}}]}

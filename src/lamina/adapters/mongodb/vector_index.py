@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final
 
+from bson.timestamp import Timestamp
 from pymongo.collection import Collection
 from pymongo.errors import OperationFailure
 
@@ -14,8 +16,8 @@ from lamina.errors import ConfigError
 
 __all__ = ["VectorIndex"]
 
-LAG: Final = 120_000
-"""Milliseconds for which what was written is compared exactly too, in case the index does not have it yet."""
+LAG: Final = 120
+"""Seconds for which what was written is compared exactly too, in case the index does not have it yet."""
 
 _GREATEST_POOL: Final = 500
 _MAX_CANDIDATES: Final = 10_000
@@ -70,6 +72,11 @@ class VectorIndex:
         }
         return [{"$vectorSearch": stage}, {"$project": {"_id": 1}}]
 
+    def unsettled(self, match: dict[str, Any]) -> dict[str, Any]:
+        """What of it was written so lately, by the server's clock, that the index may not have it yet."""
+        now: datetime = self._collection.database.client.admin.command("hello")["localTime"]
+        return {"$and": [match, {"written": {"$gte": Timestamp(int(now.timestamp()) - LAG, 0)}}]}
+
     def _ready_for(self) -> int | None:
         """The length of vectors it has, or None while it is built, or no longer follows the collection."""
         with self._lock:
@@ -79,11 +86,11 @@ class VectorIndex:
                 self._checked = now
             return self._dimensions
 
-    def _described(self) -> dict[str, Any] | None:
+    def _described(self) -> Mapping[str, Any] | None:
         return next(iter(self._collection.list_search_indexes(self._name)), None)
 
 
-def _dimensions(described: dict[str, Any] | None) -> int | None:
+def _dimensions(described: Mapping[str, Any] | None) -> int | None:
     """Of an index that is READY: one that is STALE answers from what it had before it stopped following.
 
     https://www.mongodb.com/docs/manual/reference/operator/aggregation/listSearchIndexes/
