@@ -1,4 +1,3 @@
-import secrets
 from collections.abc import AsyncIterator
 
 import pytest
@@ -10,8 +9,8 @@ from lamina.testing import MemoryAdapterContract
 
 class TestMongoDBAdapterAgainstAThirdPartyEmulator(MemoryAdapterContract):
     @pytest.fixture
-    async def adapter(self, mongodb: MongoDBServer) -> AsyncIterator[MongoDBAdapter]:
-        adapter = MongoDBAdapter(mongodb.url, table=f"t{secrets.token_hex(6)}")
+    async def adapter(self, mongodb: MongoDBServer, mongodb_table: str) -> AsyncIterator[MongoDBAdapter]:
+        adapter = MongoDBAdapter(mongodb.url, table=mongodb_table)
         await adapter.initialize()
         yield adapter
         await adapter.close()

@@ -94,7 +94,9 @@ def _table(table: str, collection: str | None) -> str:
 
 def _check_positive(name: str, seconds: float) -> None:
     if not _SHORTEST <= seconds <= _LONGEST:
-        raise ConfigError(name, f"must be from {_SHORTEST} to {_LONGEST} seconds, not {seconds!r}", "Give such a number.")
+        raise ConfigError(
+            name, f"must be from {_SHORTEST} to {_LONGEST} seconds, not {seconds!r}", "Give such a number."
+        )
 
 
 def _parse_url(url: str) -> tuple[str, str | None]:

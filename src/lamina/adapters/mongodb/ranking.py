@@ -42,12 +42,11 @@ def by_words(match: Stage, terms: Sequence[Term], weights: Sequence[float], limi
     """The ids of those that hold the most of the terms by weight: the measure of the final ranking."""
     forms = [word_key(form) for term in terms for form in term.forms]
     parts = [
-        {"$cond": [{"$or": [{"$in": [word_key(form), "$held"]} for form in term.forms]}, weight, 0]}
+        {"$cond": [{"$or": [{"$in": [word_key(form), "$words"]} for form in term.forms]}, weight, 0]}
         for term, weight in zip(terms, weights, strict=True)
     ]
     return [
         {"$match": {"$and": [match, {"words": {"$in": forms}}]}},
-        {"$project": {"id": 1, "held": {"$setIntersection": ["$words", forms]}}},
         {"$project": {"id": 1, "score": {"$add": parts}}},
         {"$sort": _BY_SCORE},
         {"$limit": limit},
