@@ -11,5 +11,6 @@ pytest_plugins = [
     "real_model",
     "real_postgres",
     "real_redis",
+    "real_sqld",
     "scripted_server",
 ]

@@ -1,0 +1,16 @@
+from collections.abc import AsyncIterator
+
+import pytest
+from real_mongodb import MongoDBServer
+
+from lamina.adapters.mongodb import MongoDBAdapter
+from lamina.testing import MemoryAdapterContract
+
+
+class TestMongoDBAdapterAgainstAThirdPartyEmulator(MemoryAdapterContract):
+    @pytest.fixture
+    async def adapter(self, mongodb: MongoDBServer, mongodb_table: str) -> AsyncIterator[MongoDBAdapter]:
+        adapter = MongoDBAdapter(mongodb.url, table=mongodb_table)
+        await adapter.initialize()
+        yield adapter
+        await adapter.close()

@@ -1,0 +1,209 @@
+"""A MongoDB in place of the real one: a third-party server that speaks its protocol over its storage engine."""
+
+from __future__ import annotations
+
+import secrets
+import select
+import socket
+import struct
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import bson
+import pymongo
+import pytest
+import services
+
+
+class MongoDBServer(services.Process):
+    """A server process on the loopback address, which tests may kill and start again. Everybody may log in.
+
+    It has MongoDB's own fail points, which `configureFailPoint` sets. What it acknowledges is on the disk only where
+    it is told to be durable: unlike MongoDB, it does so for no write concern.
+    """
+
+    def __init__(self, *arguments: str, durable: bool = False) -> None:
+        try:
+            import secantus  # noqa: F401 - the process runs it
+        except ImportError as error:
+            raise services.Missing("secantusdb is not installed") from error
+        super().__init__("mongodb")
+        (self.folder / "secantusd.toml").write_text(f"[storage]\nsync_on_commit = {str(durable).lower()}\n")
+        self.port = services.free_port()
+        self.arguments = arguments
+        self.start()
+
+    @property
+    def url(self) -> str:
+        return f"mongodb://127.0.0.1:{self.port}/"
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "secantus", "--port", str(self.port), "--storage-path", self.folder / "data"]
+        command += ["--config", self.folder / "secantusd.toml", "--enable-test-commands"]
+        self.run([*command, *self.arguments], services.listens(self.port))
+
+    @contextmanager
+    def client(self) -> Iterator[pymongo.MongoClient[Any]]:
+        """A client beside the code under test."""
+        with pymongo.MongoClient(self.url, directConnection=True, tz_aware=True) as client:
+            yield client
+
+    @contextmanager
+    def failing(self, *commands: str, times: int | None = None, **how: Any) -> Iterator[None]:
+        """Let these commands fail, so many times or until the end."""
+        mode = "alwaysOn" if times is None else {"times": times}
+        with self.client() as client:
+            point = {"configureFailPoint": "failCommand", "mode": mode, "data": {"failCommands": [*commands], **how}}
+            client.admin.command(point)
+            try:
+                yield
+            finally:
+                client.admin.command({"configureFailPoint": "failCommand", "mode": "off"})
+
+    def drop(self, table: str, database: str = "lamina") -> None:
+        """Remove what an adapter made."""
+        with self.client() as client:
+            for name in (table, f"{table}.history", f"{table}.controls"):
+                client[database].drop_collection(name)
+
+
+@pytest.fixture(scope="session")
+def mongodb() -> Iterator[Any]:
+    """One server for the whole run; each test keeps to a collection of its own."""
+    yield from services.started("mongodb")
+
+
+@pytest.fixture
+def mongodb_table(mongodb: MongoDBServer) -> Iterator[str]:
+    """A collection that no other test uses; what was made under it is dropped."""
+    name = f"t{secrets.token_hex(6)}"
+    yield name
+    mongodb.drop(name)
+
+
+class Proxy:
+    """Stands between a client and the server, message by message.
+
+    `command` may change what the client sends, or answer in the server's place; `cut_after` says of a command
+    whether the connection is cut when the server has carried it out, so that no answer reaches the client.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self.command: Callable[[dict[str, Any]], dict[str, Any] | None] = lambda _: None
+        self.cut_after: Callable[[dict[str, Any]], bool] = lambda _: False
+        self.cuts = 0
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"mongodb://127.0.0.1:{self._listening.getsockname()[1]}/?directConnection=true"
+        self._open: list[socket.socket] = []
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._threads[0].start()
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        for each in self._open:
+            _end(each)
+        for each in self._threads:
+            each.join(10)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listening.accept()
+            except OSError:
+                return
+            server = socket.create_connection(("127.0.0.1", self._port))
+            self._open += [client, server]
+            self._threads.append(threading.Thread(target=self._serve, args=(client, server), daemon=True))
+            self._threads[-1].start()
+
+    def _serve(self, client: socket.socket, server: socket.socket) -> None:
+        with suppress(OSError, ValueError, ConnectionError):
+            while True:
+                for source in select.select([client, server], [], [])[0]:
+                    message = _read(source)
+                    if source is server:
+                        client.sendall(message)
+                    elif self._is_cut_at(message, client, server):
+                        return
+        _end(client)
+        _end(server)
+
+    def _is_cut_at(self, message: bytes, client: socket.socket, server: socket.socket) -> bool:
+        if struct.unpack_from("<i", message, 12)[0] != _OP_MSG:
+            server.sendall(message)
+            return False
+        command = _decoded(message)
+        answer = self.command(command)
+        number = struct.unpack_from("<i", message, 4)[0]
+        if answer is not None:
+            client.sendall(_encoded(answer, number=0, to=number))
+            return False
+        server.sendall(_encoded(command, number=number, to=0))
+        if self.cut_after(command):
+            _read(server)
+            self.cuts += 1
+            _end(client)
+            _end(server)
+            return True
+        return False
+
+
+_OP_MSG = 2013
+
+
+def _read(source: socket.socket) -> bytes:
+    head = _exactly(source, 4)
+    return head + _exactly(source, struct.unpack("<i", head)[0] - 4)
+
+
+def _exactly(source: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        part = source.recv(size - len(data))
+        if not part:
+            raise ConnectionError("the other side has gone")
+        data += part
+    return data
+
+
+def _decoded(message: bytes) -> dict[str, Any]:
+    """The command of an OP_MSG: its body, with each sequence of documents as a list in it."""
+    command: dict[str, Any] = {}
+    at = 20
+    sequences: dict[str, Any] = {}
+    while at < len(message):
+        kind = message[at]
+        at += 1
+        size = struct.unpack_from("<i", message, at)[0]
+        if kind == 0:
+            command = bson.decode(message[at : at + size])
+        else:
+            end = message.index(b"\0", at + 4)
+            documents = message[end + 1 : at + size]
+            sequences[message[at + 4 : end].decode()] = bson.decode_all(documents)
+        at += size
+    return {**command, **sequences}
+
+
+def _encoded(body: dict[str, Any], *, number: int, to: int) -> bytes:
+    data = struct.pack("<iB", 0, 0) + bson.encode(body)
+    return struct.pack("<iiii", 16 + len(data), number, to, _OP_MSG) + data
+
+
+def _end(connection: socket.socket) -> None:
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+    connection.close()
+
+
+@pytest.fixture
+def mongodb_proxy(mongodb: MongoDBServer) -> Iterator[Proxy]:
+    proxy = Proxy(mongodb.port)
+    yield proxy
+    proxy.close()
