@@ -1,0 +1,113 @@
+"""libSQL's failures as ours: the one place where they are translated. Stored values and tokens are never quoted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import httpx2
+
+from lamina.errors import AdapterError, AdapterUnavailable, InvalidInput, LaminaError, StoreDamaged
+
+__all__ = ["BACKEND", "Failed", "damaged", "translated"]
+
+BACKEND: Final = "turso"
+
+_REPORT: Final = "If it happens again, run `lamina doctor`."
+_UNKNOWN: Final = (
+    "Try again. Whether a change was kept is not known; storing again under the same id adds nothing twice."
+)
+_AGAIN: Final = "Nothing of this call was written. Try again."
+_BUSY: Final = ("database is locked", "database table is locked", "database is busy")
+_DAMAGED: Final = ("file is not a database", "image is malformed", "invalid local state", "no such column")
+_STREAM_ENDED: Final = ("TRANSACTION_TIMEOUT", "STREAM_EXPIRED", "TRANSACTION_BUSY", "CONNECTION_POISONED")
+
+
+class Failed(Exception):
+    """What the database answered instead of a result.
+
+    Attributes:
+        code: The server's word for it, or "".
+        status: The HTTP status if that is all there is, or 0.
+    """
+
+    def __init__(self, said: str, code: str = "", status: int = 0) -> None:
+        super().__init__(code or str(status or ""))  # not what it said, which might quote a value
+        self.said = said
+        self.code = code
+        self.status = status
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether somebody else is writing."""
+        return any(each in self.said for each in _BUSY)
+
+    @property
+    def is_too_large(self) -> bool:
+        """Whether the answer would have been larger than the server gives."""
+        return "RESPONSE_TOO_LARGE" in self.code
+
+
+@contextmanager
+def translated(place: str) -> Iterator[None]:
+    """Turn what a client raises inside into an error of ours, with its cause.
+
+    Raises:
+        AdapterUnavailable: the database cannot be reached, is busy, full or throttles.
+        StoreDamaged: it, or what Lamina made in it, cannot be read.
+        InvalidInput: an entry is larger than the server takes.
+        AdapterError: the login is refused, the address is wrong, or anything else.
+    """
+    try:
+        yield
+    except LaminaError:
+        raise
+    except Failed as error:
+        raise _translate(error, place) from error
+    except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
+        raise AdapterUnavailable(BACKEND, f"{place} cannot be reached: {type(error).__name__}", _AGAIN) from error
+    except httpx2.TimeoutException as error:
+        problem = f"{place} did not answer in time: {type(error).__name__}"
+        raise AdapterUnavailable(BACKEND, problem, f"{_UNKNOWN} Or raise `timeout`.") from error
+    except httpx2.HTTPError as error:
+        problem = f"the connection to {place} broke: {type(error).__name__}"
+        raise AdapterUnavailable(BACKEND, problem, _UNKNOWN) from error
+
+
+def damaged(what: str) -> StoreDamaged:
+    """The error for rows that cannot be read as ours."""
+    return StoreDamaged(BACKEND, what, "Restore the database from a backup, or give another `table`.")
+
+
+def _translate(error: Failed, place: str) -> LaminaError:
+    said = error.said
+    if error.status:
+        return _of_status(error.status, place)
+    if "too big" in said:
+        return InvalidInput("content", f"with all else of the entry is larger than {place} takes", "Store less text.")
+    if error.is_busy or error.code in _STREAM_ENDED:
+        return AdapterUnavailable(BACKEND, f"{place} is busy with another writer", _AGAIN)
+    if "disk is full" in said or "disk I/O error" in said:
+        return AdapterUnavailable(BACKEND, f"the disk of {place} is full or fails", f"Free some space. {_AGAIN}")
+    if "BLOCKED" in error.code or "blocked" in said:
+        return AdapterUnavailable(BACKEND, f"{place} takes no such calls now: {error.code or 'blocked'}", _AGAIN)
+    if any(each in said for each in _DAMAGED):
+        return damaged(f"{place} cannot be read")
+    if "no such table" in said:
+        return damaged(f"{place} lacks a table that Lamina made")
+    if "unable to open" in said or "readonly database" in said or "not authorized" in said:
+        return AdapterError(BACKEND, f"{place} cannot be opened for writing", "Check the path and the rights to it.")
+    return AdapterError(BACKEND, f"{place} refused a statement ({error.code or 'no code'})", _REPORT)
+
+
+def _of_status(status: int, place: str) -> AdapterError:
+    if status in {401, 403}:
+        return AdapterError(BACKEND, f"{place} refused the login ({status})", "Check auth_token.")
+    if status == 404:  # noqa: PLR2004
+        return AdapterError(BACKEND, f"{place} has no database there (404)", "Check the url.")
+    if status == 413:  # noqa: PLR2004
+        return AdapterError(BACKEND, f"{place} does not take a call so large (413)", "Store fewer entries at once.")
+    if status == 429 or status >= 500:  # noqa: PLR2004
+        return AdapterUnavailable(BACKEND, f"{place} fails or throttles ({status})", _UNKNOWN)
+    return AdapterError(BACKEND, f"{place} answered {status}", "Check the url; it must speak Hrana over HTTP (/v2).")

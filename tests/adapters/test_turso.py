@@ -1,0 +1,27 @@
+import secrets
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from real_sqld import SqldServer
+
+from lamina.adapters.turso import TursoAdapter
+from lamina.testing import MemoryAdapterContract
+
+
+class TestTursoAdapter(MemoryAdapterContract):
+    @pytest.fixture
+    async def adapter(self, turso: SqldServer) -> AsyncIterator[TursoAdapter]:
+        adapter = TursoAdapter(turso.url, table=f"t{secrets.token_hex(6)}")
+        await adapter.initialize()
+        yield adapter
+        await adapter.close()
+
+
+class TestTursoAdapterOnALocalFile(MemoryAdapterContract):
+    @pytest.fixture
+    async def adapter(self, tmp_path: Path) -> AsyncIterator[TursoAdapter]:
+        adapter = TursoAdapter(path=tmp_path / "lamina.db")
+        await adapter.initialize()
+        yield adapter
+        await adapter.close()

