@@ -12,10 +12,12 @@ from lamina.testing import MemoryAdapterContract
 class TestTursoAdapter(MemoryAdapterContract):
     @pytest.fixture
     async def adapter(self, turso: SqldServer) -> AsyncIterator[TursoAdapter]:
-        adapter = TursoAdapter(turso.url, table=f"t{secrets.token_hex(6)}")
+        table = f"t{secrets.token_hex(6)}"
+        adapter = TursoAdapter(turso.url, table=table)
         await adapter.initialize()
         yield adapter
         await adapter.close()
+        turso.drop(table)
 
 
 class TestTursoAdapterOnALocalFile(MemoryAdapterContract):

@@ -8,10 +8,13 @@ import time
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 import services
+
+from lamina.adapters._shared.where_sql import Sql
+from lamina.adapters.turso.remote import Remote
 
 VERSION: Final = "0.24.32"
 SHA256: Final = "6adc70b5ad2c742b1e868d5cde014295720691f9cde85d837925b259d4942bfe"
@@ -40,6 +43,26 @@ class SqldServer:
         address = f"127.0.0.1:{self.port}"
         command = [self._program, "--http-listen-addr", address, "--db-path", self.folder / "data", "--no-welcome"]
         self._process.run([*command, *self._options], services.listens(self.port))
+
+    def run(self, sql: str) -> list[tuple[Any, ...]]:
+        """Run a statement past the code under test."""
+        runner = self._runner()
+        try:
+            return runner.read(Sql(sql))
+        finally:
+            runner.close()
+
+    def drop(self, prefix: str) -> None:
+        """Drop all tables with names that begin so: each new stream of the server reads what tables there are."""
+        names = self.run(f"SELECT name FROM pragma_table_list WHERE name GLOB '{prefix}*' AND type != 'shadow'")
+        runner = self._runner()
+        runner.write([Sql(f'DROP TABLE "{name}"') for (name,) in names])
+        runner.close()
+
+    def _runner(self) -> Remote:
+        remote = Remote(self.url, None, self.url, timeout=30, connect_timeout=5, connections=1)
+        remote.open()
+        return remote
 
     def kill(self) -> None:
         self._process.kill()

@@ -39,7 +39,7 @@ def exact(tables: Tables, embedding: Vector, condition: Sql, limit: int) -> Sql:
     """All that meet the condition are compared; the closest, and those that are as close, with `{columns}` of `m`."""
     towards = direction(embedding)
     asked = () if towards is None else (pack(towards),)
-    distance = "coalesce(vector_distance_cos(v.direction, ?), 1.0)" if asked else "1.0"
+    distance = "CASE WHEN v.seq IS NULL THEN 1.0 ELSE vector_distance_cos(v.direction, ?) END" if asked else "1.0"
     return tables.sql(
         "WITH near AS MATERIALIZED (SELECT m.seq, {distance} AS distance FROM {memories} AS m "
         "LEFT JOIN {vectors} AS v ON v.seq = m.seq WHERE {condition} AND m.dimensions = ?) "

@@ -41,6 +41,7 @@ class Remote:
             headers={} if token is None else {"Authorization": f"Bearer {token}"},
             timeout=httpx2.Timeout(timeout, connect=connect_timeout),
             limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=connections),
+            verify=url.startswith("https:"),  # or it would read the authorities' certificates for nothing
             follow_redirects=False,  # a token goes to nobody but whom it is for
         )
         self._client: httpx2.Client | None = None
