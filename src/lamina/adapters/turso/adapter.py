@@ -15,7 +15,7 @@ from lamina.adapters._shared.record_adapter import RecordAdapter
 from lamina.adapters._shared.records import Commit, Control, Stored
 from lamina.adapters._shared.where_sql import Sql, conjunction, filter_sql, json_list, scope_sql
 from lamina.adapters.turso import nearest
-from lamina.adapters.turso.address import address_of
+from lamina.adapters.turso.address import address_of, check_limits
 from lamina.adapters.turso.commits import changes_of, guard_of, lengths_of
 from lamina.adapters.turso.failures import BACKEND, Failed, damaged, translated
 from lamina.adapters.turso.opening import opened, runner_of, vector_lengths
@@ -25,7 +25,6 @@ from lamina.adapters.turso.words import is_indexed, match_of
 from lamina.domain.filters import MemoryFilter
 from lamina.domain.memory import Layer, MemoryEntry, Vector
 from lamina.domain.scope import Scope
-from lamina.errors import ConfigError
 from lamina.ports.memory_adapter import Capability, ListOptions, Order, SearchHit, SearchOptions
 
 __all__ = ["TursoAdapter"]
@@ -80,15 +79,13 @@ class TursoAdapter(RecordAdapter):
         connections: int = 8,
     ) -> None:
         limits = {"timeout": timeout, "connect_timeout": connect_timeout, "busy_timeout": busy_timeout}
-        for name, seconds in {**limits, "sync_every": sync_every}.items():
-            if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= 86_400:  # noqa: PLR2004
-                raise ConfigError(name, "is no number of seconds", "Give a number above 0, of a day at most.")
-        if isinstance(connections, bool) or not isinstance(connections, int) or not 1 <= connections <= 1_000:  # noqa: PLR2004
-            raise ConfigError("connections", "must be from 1 to 1000", "Give such a whole number.")
+        check_limits({**limits, "sync_every": sync_every}, connections)
         super().__init__(threads=connections)
         self._tables = Tables(table)
         address = address_of(url, path, replica_path, auth_token)
-        self._runner = runner_of(address, auth_token, sync_every=sync_every, connections=connections, **limits)
+        self._runner = runner_of(
+            address, auth_token, self._tables, sync_every=sync_every, connections=connections, **limits
+        )
         self._is_indexed = vector_index
         self._lengths: frozenset[int] = frozenset()
 
@@ -176,9 +173,7 @@ class TursoAdapter(RecordAdapter):
         rows = self._rows(nearest.exact(self._tables, embedding, where, options.limit), embeddings=True)
         return _ranked(embedding, rows, options)
 
-    def _from_index(
-        self, embedding: Vector, where: Sql, options: SearchOptions
-    ) -> builtins.list[SearchHit] | None:
+    def _from_index(self, embedding: Vector, where: Sql, options: SearchOptions) -> builtins.list[SearchHit] | None:
         """What the index finds; None where comparing all is better, or what it found is not enough to tell."""
         query = nearest.from_index(self._tables, embedding, where, options.limit)
         if query is None or not self._runner.read(nearest.more_than(self._tables, nearest.INDEXED_FROM, where)):
@@ -193,8 +188,8 @@ class TursoAdapter(RecordAdapter):
             return []
         where = _condition(options.scope, options.filter)
         query = (
-            "SELECT {{columns}} FROM {text} JOIN {memories} AS m ON m.seq = {text}.rowid WHERE {text} MATCH ? AND {where} "
-            "ORDER BY bm25({text}, 0.0, 1.0), m.id LIMIT ?"
+            "SELECT {{columns}} FROM {text} JOIN {memories} AS m ON m.seq = {text}.rowid "
+            "WHERE {text} MATCH ? AND {where} ORDER BY bm25({text}, 0.0, 1.0), m.id LIMIT ?"
         )
         parameters = (match_of(options.scope, known), *where.parameters, max(5 * options.limit, 50))
         sql = self._tables.sql(query, *parameters, where=where.text)
@@ -203,13 +198,16 @@ class TursoAdapter(RecordAdapter):
     def _frequencies(self, scope: Scope, words: Sequence[str], now: datetime) -> dict[str, int]:
         where = _condition(scope, MemoryFilter(now=now))
         query = (
-            "(SELECT count(*) FROM {text} JOIN {memories} AS m ON m.seq = {text}.rowid WHERE {text} MATCH ? AND {where})"
+            "(SELECT count(*) FROM {text} JOIN {memories} AS m ON m.seq = {text}.rowid "
+            "WHERE {text} MATCH ? AND {where})"
         )
         found = dict.fromkeys(words, 0)
         known = [word for word in found if is_indexed(word)]
         for start in range(0, len(known), _WORDS_AT_ONCE):
             some = known[start : start + _WORDS_AT_ONCE]
-            counts = [self._tables.sql(query, match_of(scope, [each]), *where.parameters, where=where.text) for each in some]
+            counts = [
+                self._tables.sql(query, match_of(scope, [each]), *where.parameters, where=where.text) for each in some
+            ]
             parameters = tuple(value for each in counts for value in each.parameters)
             [row] = self._runner.read(Sql(f"SELECT {', '.join(each.text for each in counts)}", parameters))
             found.update(zip(some, row, strict=True))
@@ -235,7 +233,7 @@ class TursoAdapter(RecordAdapter):
         found: dict[int, Row] = {}
         for portion in _portions(sizes):
             rows = self._runner.read(self._tables.sql(query, json_list(portion), wanted=wanted))
-            found.update((seq, row) for seq, *row in rows)
+            found.update((row[0], row[1:]) for row in rows)
         return [found[seq] for seq, _ in sizes if seq in found]  # one may have been deleted meanwhile
 
 

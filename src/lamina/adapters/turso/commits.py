@@ -77,15 +77,15 @@ def _removals(tables: Tables, changes: Sequence[Change]) -> Iterator[Sql]:
         if each.old is None:
             continue
         old = each.old.entry
-        chosen["DELETE FROM {memories} WHERE seq"].append(old.seq)
+        chosen["{memories} WHERE seq"].append(old.seq)
         if each.forgets:
-            chosen["DELETE FROM {history} WHERE seq"].append(old.seq)
+            chosen["{history} WHERE seq"].append(old.seq)
         if _is_told_anew(each):
-            chosen["DELETE FROM {text} WHERE rowid"].append(old.seq)
+            chosen["{text} WHERE rowid"].append(old.seq)
         if old.embedding is not None and _is_placed_anew(each):
-            chosen[f"DELETE FROM {tables.vectors(len(old.embedding))} WHERE seq"].append(old.seq)
+            chosen[f"{tables.vectors(len(old.embedding))} WHERE seq"].append(old.seq)
     for start, seqs in chosen.items():
-        yield tables.sql(f"{start} IN (SELECT value FROM json_each(?))", json_list(seqs))
+        yield tables.sql(f"DELETE FROM {start} IN (SELECT value FROM json_each(?))", json_list(seqs))  # noqa: S608
 
 
 def _vectors(tables: Tables, changes: Sequence[Change]) -> Iterator[Sql]:
@@ -149,9 +149,7 @@ def _row(entry: MemoryEntry, version: int) -> tuple[Any, ...]:
     )
 
 
-def _inserts(
-    target: str, rows: Iterable[tuple[Any, ...]], tables: Tables, *, verb: str = "INSERT"
-) -> Iterator[Sql]:
+def _inserts(target: str, rows: Iterable[tuple[Any, ...]], tables: Tables, *, verb: str = "INSERT") -> Iterator[Sql]:
     left = iter(rows)
     while first := next(left, None):
         some = [first, *islice(left, _VALUES // len(first) - 1)]

@@ -22,6 +22,22 @@ _AGAIN: Final = "Nothing of this call was written. Try again."
 _BUSY: Final = ("database is locked", "database table is locked", "database is busy")
 _DAMAGED: Final = ("file is not a database", "image is malformed", "invalid local state", "no such column")
 _STREAM_ENDED: Final = ("TRANSACTION_TIMEOUT", "STREAM_EXPIRED", "TRANSACTION_BUSY", "CONNECTION_POISONED")
+_OF_REPLICA: Final[dict[str, tuple[type[AdapterError], str, str]]] = {
+    "REPLICA_BEHIND": (AdapterUnavailable, "what was written has not come to the replica yet", "Try again."),
+    "REPLICA_DOWN": (AdapterUnavailable, "the replica cannot be brought up to date now", "Try again."),
+    "REPLICA_ENDED": (AdapterError, "the process that keeps the replica in step ended", _REPORT),
+    "REPLICA_AUTH": (AdapterError, "the login for the replica was refused", "Check auth_token."),
+    "REPLICA_PROTOCOL": (
+        AdapterError,
+        "the server does not replicate in the way that the installed libsql asks for",
+        "Use a database on Turso; or, for a server of your own, `pip install libsql==0.1.8`.",
+    ),
+    "REPLICA_BROKEN": (
+        StoreDamaged,
+        "the replica does not go with the database",
+        "Delete the file at replica_path and those beside it whose names begin as its name does; it is made anew.",
+    ),
+}
 
 
 class Failed(Exception):
@@ -84,6 +100,9 @@ def _translate(error: Failed, place: str) -> LaminaError:
     said = error.said
     if error.status:
         return _of_status(error.status, place)
+    if error.code in _OF_REPLICA:
+        kind, problem, remedy = _OF_REPLICA[error.code]
+        return kind(BACKEND, f"{place}: {problem}", remedy)
     if "too big" in said:
         return InvalidInput("content", f"with all else of the entry is larger than {place} takes", "Store less text.")
     if error.is_busy or error.code in _STREAM_ENDED:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from lamina.adapters._shared.records import Stale
 from lamina.adapters._shared.where_sql import Sql
@@ -28,6 +28,8 @@ except ImportError as error:
     raise MissingExtra("A local libSQL file", "turso") from error
 
 __all__ = ["Local"]
+
+T = TypeVar("T")
 
 _LARGEST: Final = 2**31
 _PRAGMAS: Final = ("journal_mode = WAL", "synchronous = NORMAL", "secure_delete = ON", "foreign_keys = ON")
@@ -124,7 +126,7 @@ class Local:
             raise
         return connection
 
-    def _patiently(self, work: Callable[[], Any]) -> Any:
+    def _patiently(self, work: Callable[[], T]) -> T:
         """The work's result, tried again while another process is writing."""
         until = time.monotonic() + self._busy_timeout
         wait = 0.001

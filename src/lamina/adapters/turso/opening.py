@@ -21,6 +21,7 @@ PAGE = 200
 def runner_of(
     address: Address,
     token: str | None,
+    tables: Tables,
     *,
     timeout: float,
     connect_timeout: float,
@@ -45,7 +46,7 @@ def runner_of(
         return remote
     from lamina.adapters.turso.replica import Replica
 
-    return Replica(remote, address.path, url, token, sync_every=sync_every, timeout=timeout)
+    return Replica(remote, address.path, token, tables, sync_every=sync_every, timeout=timeout)
 
 
 def opened(runner: Runner, tables: Tables, *, indexed: bool) -> frozenset[int]:
@@ -93,7 +94,7 @@ def _create(runner: Runner, tables: Tables) -> None:
 
 def _check_version(runner: Runner, tables: Tables) -> None:
     rows = runner.read(tables.sql("SELECT name, value FROM {counters}"))
-    numbers = dict(rows)
+    numbers: dict[str, int] = dict(rows)
     if "schema" not in numbers or "analyzer" not in numbers:
         raise damaged("the tables do not say which version they are")
     if numbers["schema"] > SCHEMA_VERSION:
@@ -106,8 +107,8 @@ def _check_version(runner: Runner, tables: Tables) -> None:
 def _index_anew(runner: Runner, tables: Tables) -> None:
     """Index all contents again, because this version of the analyzer gives other terms; page by page."""
     query = (
-        "SELECT {text}.rowid, json_extract(m.entry, '$.content') FROM {text} JOIN {memories} AS m ON m.seq = {text}.rowid "
-        "WHERE {text}.rowid > ? ORDER BY {text}.rowid LIMIT ?"
+        "SELECT {text}.rowid, json_extract(m.entry, '$.content') FROM {text} "
+        "JOIN {memories} AS m ON m.seq = {text}.rowid WHERE {text}.rowid > ? ORDER BY {text}.rowid LIMIT ?"
     )
     after = 0
     while page := runner.read(tables.sql(query, after, PAGE)):

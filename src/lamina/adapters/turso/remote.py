@@ -36,6 +36,7 @@ class Remote:
         self, url: str, token: str | None, place: str, *, timeout: float, connect_timeout: float, connections: int
     ) -> None:
         self.place = place
+        self.url = url
         self._make: Callable[[], httpx2.Client] = lambda: httpx2.Client(
             base_url=url,
             headers={} if token is None else {"Authorization": f"Bearer {token}"},
@@ -58,11 +59,13 @@ class Remote:
         return nullcontext()
 
     def read(self, sql: Sql) -> list[Row]:
-        requests = [{"type": "execute", "stmt": _statement(sql)}, _CLOSE]
+        requests: list[dict[str, Any]] = [{"type": "execute", "stmt": _statement(sql)}, _CLOSE]
         try:
             answer = self._ask(requests)
         except (httpx2.ReadError, httpx2.RemoteProtocolError):
-            answer = self._ask(requests)  # the server had closed a connection that was kept open; a read may be repeated
+            answer = self._ask(
+                requests
+            )  # the server had closed a connection that was kept open; a read may be repeated
         return _rows(answer["result"])
 
     def write(self, changes: Sequence[Sql], guard: Sql | None = None) -> list[list[Row]]:

@@ -64,7 +64,7 @@ class Tables:
     """The tables of one collection. Only these names, quoted, are ever formatted into SQL; all else is bound."""
 
     def __init__(self, prefix: str) -> None:
-        if not isinstance(prefix, str) or not _NAME.fullmatch(prefix) or prefix.lower().startswith("sqlite"):
+        if not _NAME.fullmatch(str(prefix)) or prefix.lower().startswith("sqlite"):
             remedy = "Use ASCII letters, digits and underscores, at most 63, starting with a letter."
             raise ConfigError("table", f"{prefix!r} cannot name a table", remedy)
         self.prefix = prefix
@@ -90,13 +90,17 @@ class Tables:
         """Statements that make the tables."""
         for statement in _CREATE:
             yield self.sql(statement)
-        counters = "INSERT INTO {counters} (name, value) VALUES ('schema', ?), ('analyzer', ?), ('seq', 0), ('writes', 0)"
+        counters = (
+            "INSERT INTO {counters} (name, value) VALUES ('schema', ?), ('analyzer', ?), ('seq', 0), ('writes', 0)"
+        )
         yield self.sql(counters, SCHEMA_VERSION, ANALYZER_VERSION)
 
     def create_vectors(self, length: int, *, indexed: bool) -> Iterator[Sql]:
         """Statements that make the table of the vectors of this length, where there is none."""
         table = self.vectors(length)
-        yield Sql(f"CREATE TABLE IF NOT EXISTS {table} (seq INTEGER PRIMARY KEY, direction F32_BLOB({length:d}) NOT NULL)")
+        yield Sql(
+            f"CREATE TABLE IF NOT EXISTS {table} (seq INTEGER PRIMARY KEY, direction F32_BLOB({length:d}) NOT NULL)"
+        )
         if indexed:
             near = "float1bit" if length >= _LONG else "float32"
             yield Sql(

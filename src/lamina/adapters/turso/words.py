@@ -22,7 +22,7 @@ def is_indexed(word: str) -> bool:
 
 
 def places(entry: MemoryEntry) -> str:
-    """Tokens of where the entry is, so that the index itself leaves others' texts aside; SQL still compares the names."""
+    """Tokens of where the entry is, so that the index leaves others' texts aside; SQL still compares the names."""
     return f"{_token(entry.tenant)} {_token(entry.tenant, entry.owner)}"
 
 
