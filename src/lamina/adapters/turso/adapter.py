@@ -31,8 +31,6 @@ __all__ = ["TursoAdapter"]
 
 T = TypeVar("T")
 
-_PORTION: Final = 4_000_000
-"""Bytes of entries that are read at once where an answer with all of them is more than the server gives."""
 _WORDS_AT_ONCE: Final = 100
 
 
@@ -228,30 +226,23 @@ class TursoAdapter(RecordAdapter):
         except Failed as error:
             if not error.is_too_large:
                 raise
-        sizes = self._runner.read(_with_columns(sql, "m.seq, octet_length(m.entry) + coalesce(length(m.embedding), 0)"))
+        seqs = [seq for (seq,) in self._runner.read(_with_columns(sql, "m.seq"))]
+        found = {seq: tuple(row) for seq, *row in self._by_seq(seqs, wanted)}
+        return [found[seq] for seq in seqs if seq in found]  # one may have been deleted meanwhile
+
+    def _by_seq(self, seqs: Sequence[int], wanted: str) -> builtins.list[Row]:
         query = "SELECT m.seq, {wanted} FROM {memories} AS m WHERE m.seq IN (SELECT value FROM json_each(?))"
-        found: dict[int, Row] = {}
-        for portion in _portions(sizes):
-            rows = self._runner.read(self._tables.sql(query, json_list(portion), wanted=wanted))
-            found.update((row[0], row[1:]) for row in rows)
-        return [found[seq] for seq, _ in sizes if seq in found]  # one may have been deleted meanwhile
+        try:
+            return self._runner.read(self._tables.sql(query, json_list(seqs), wanted=wanted))
+        except Failed as error:
+            if not error.is_too_large or len(seqs) <= 1:
+                raise
+        half = len(seqs) // 2
+        return self._by_seq(seqs[:half], wanted) + self._by_seq(seqs[half:], wanted)
 
 
 def _with_columns(sql: Sql, columns: str) -> Sql:
     return Sql(sql.text.replace("{columns}", columns, 1), sql.parameters)
-
-
-def _portions(sizes: Sequence[Row]) -> Iterable[builtins.list[int]]:
-    portion: builtins.list[int] = []
-    total = 0
-    for seq, size in sizes:
-        if portion and total + size > _PORTION:
-            yield portion
-            portion, total = [], 0
-        portion.append(seq)
-        total += size
-    if portion:
-        yield portion
 
 
 def _condition(scope: Scope, filter: MemoryFilter) -> Sql:

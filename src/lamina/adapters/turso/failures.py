@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, TypeAlias
 
 import httpx2
 
@@ -19,9 +19,28 @@ _UNKNOWN: Final = (
     "Try again. Whether a change was kept is not known; storing again under the same id adds nothing twice."
 )
 _AGAIN: Final = "Nothing of this call was written. Try again."
-_BUSY: Final = ("database is locked", "database table is locked", "database is busy")
-_DAMAGED: Final = ("file is not a database", "image is malformed", "invalid local state", "no such column")
-_STREAM_ENDED: Final = ("TRANSACTION_TIMEOUT", "STREAM_EXPIRED", "TRANSACTION_BUSY", "CONNECTION_POISONED")
+_BUSY: Final = ("database is locked", "database table is locked", "TRANSACTION_TIMEOUT", "TRANSACTION_BUSY")
+_BACKUP: Final = "Restore the database from a backup, or give another `table`."
+_RIGHTS: Final = "Check the path, and the rights to it."
+
+_Known: TypeAlias = tuple[tuple[str, ...], type[AdapterError], str, str]
+_KNOWN: Final[tuple[_Known, ...]] = (
+    (_BUSY, AdapterUnavailable, "is busy with another writer", _AGAIN),
+    (("STREAM_EXPIRED", "CONNECTION_POISONED"), AdapterUnavailable, "ended the call", _AGAIN),
+    (("disk is full", "disk I/O error"), AdapterUnavailable, "has a disk that is full or fails", _AGAIN),
+    (
+        ("BLOCKED", "are blocked"),
+        AdapterUnavailable,
+        "takes no such calls now",
+        f"Look at your plan's limits. {_AGAIN}",
+    ),
+    (("RESPONSE_TOO_LARGE",), AdapterError, "gives no answer so large as one memory", "Raise the server's limit."),
+    (("file is not a database", "image is malformed"), StoreDamaged, "cannot be read", _BACKUP),
+    (("no such table", "no such column"), StoreDamaged, "lacks what Lamina made there", _BACKUP),
+    (("unable to open", "readonly database", "not authorized"), AdapterError, "cannot be opened for writing", _RIGHTS),
+)
+"""What stands in the code or the words of an answer, and what it means."""
+
 _OF_REPLICA: Final[dict[str, tuple[type[AdapterError], str, str]]] = {
     "REPLICA_BEHIND": (AdapterUnavailable, "what was written has not come to the replica yet", "Try again."),
     "REPLICA_DOWN": (AdapterUnavailable, "the replica cannot be brought up to date now", "Try again."),
@@ -57,7 +76,7 @@ class Failed(Exception):
     @property
     def is_busy(self) -> bool:
         """Whether somebody else is writing."""
-        return any(each in self.said for each in _BUSY)
+        return any(each in self.said or each in self.code for each in _BUSY)
 
     @property
     def is_too_large(self) -> bool:
@@ -81,6 +100,8 @@ def translated(place: str) -> Iterator[None]:
         raise
     except Failed as error:
         raise _translate(error, place) from error
+    except OSError as error:
+        raise AdapterError(BACKEND, f"{place} cannot be opened: {type(error).__name__}", _RIGHTS) from error
     except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
         raise AdapterUnavailable(BACKEND, f"{place} cannot be reached: {type(error).__name__}", _AGAIN) from error
     except httpx2.TimeoutException as error:
@@ -93,30 +114,20 @@ def translated(place: str) -> Iterator[None]:
 
 def damaged(what: str) -> StoreDamaged:
     """The error for rows that cannot be read as ours."""
-    return StoreDamaged(BACKEND, what, "Restore the database from a backup, or give another `table`.")
+    return StoreDamaged(BACKEND, what, _BACKUP)
 
 
 def _translate(error: Failed, place: str) -> LaminaError:
-    said = error.said
     if error.status:
         return _of_status(error.status, place)
     if error.code in _OF_REPLICA:
         kind, problem, remedy = _OF_REPLICA[error.code]
         return kind(BACKEND, f"{place}: {problem}", remedy)
-    if "too big" in said:
+    if "too big" in error.said:
         return InvalidInput("content", f"with all else of the entry is larger than {place} takes", "Store less text.")
-    if error.is_busy or error.code in _STREAM_ENDED:
-        return AdapterUnavailable(BACKEND, f"{place} is busy with another writer", _AGAIN)
-    if "disk is full" in said or "disk I/O error" in said:
-        return AdapterUnavailable(BACKEND, f"the disk of {place} is full or fails", f"Free some space. {_AGAIN}")
-    if "BLOCKED" in error.code or "blocked" in said:
-        return AdapterUnavailable(BACKEND, f"{place} takes no such calls now: {error.code or 'blocked'}", _AGAIN)
-    if any(each in said for each in _DAMAGED):
-        return damaged(f"{place} cannot be read")
-    if "no such table" in said:
-        return damaged(f"{place} lacks a table that Lamina made")
-    if "unable to open" in said or "readonly database" in said or "not authorized" in said:
-        return AdapterError(BACKEND, f"{place} cannot be opened for writing", "Check the path and the rights to it.")
+    for words, kind, problem, remedy in _KNOWN:
+        if any(word in error.said or word in error.code for word in words):
+            return kind(BACKEND, f"{place} {problem}", remedy)
     return AdapterError(BACKEND, f"{place} refused a statement ({error.code or 'no code'})", _REPORT)
 
 

@@ -31,6 +31,9 @@ AGAIN_AFTER: Final = 5.0
 """Seconds, at most, until a synchronisation that failed is tried again by those who only read."""
 TRIES: Final = 3
 
+DOWN: Final = "REPLICA_DOWN"
+"""The database cannot be reached: what is here may be read on."""
+
 
 class Replica:
     """A `Runner` of which a file on this machine answers the reads.
@@ -62,8 +65,8 @@ class Replica:
         with self._turn:
             try:
                 self._synchronise()
-            except Failed:
-                if not self._path.exists():
+            except Failed as error:
+                if error.code != DOWN or not self._path.exists():
                     raise
                 log.warning("The replica could not be brought up to date; it is read as it is.")
 
@@ -113,8 +116,10 @@ class Replica:
             try:
                 self._synchronise()
             except Failed as error:
+                if error.code != DOWN:
+                    raise
                 self._due = time.monotonic() + min(self._every, AGAIN_AFTER)
-                log.warning("The replica could not be brought up to date (%s); it is read as it is.", error.code)
+                log.warning("The replica could not be brought up to date; it is read as it is.")
 
     def _synchronise(self) -> None:
         self._follower.synchronise()
@@ -148,7 +153,7 @@ class Follower:
             line = self._answers.get(timeout=self._patience)
         except (OSError, queue.Empty):
             self.close()
-            raise Failed("no answer", "REPLICA_DOWN") from None
+            raise Failed("no answer", DOWN) from None
         if not line:
             self.close()
             raise Failed("the process ended", "REPLICA_ENDED")
@@ -194,12 +199,14 @@ def _pass_on(lines: IO[str], answers: queue.SimpleQueue[str]) -> None:
     answers.put("")
 
 
+_CODES: Final = (
+    (("unauthor", "401", "authent"), "REPLICA_AUTH"),
+    (("404", "unimplemented"), "REPLICA_PROTOCOL"),
+    (("not a database", "malformed", "local state", "wal_index", "verify metadata"), "REPLICA_BROKEN"),
+)
+"""The library has no codes, only words."""
+
+
 def _code(said: str) -> str:
     lower = said.lower()
-    if "unauthor" in lower or "401" in lower or "authent" in lower:
-        return "REPLICA_AUTH"
-    if "404" in lower or "unimplemented" in lower:
-        return "REPLICA_PROTOCOL"
-    if "not a database" in lower or "malformed" in lower or "local state" in lower or "verify metadata" in lower:
-        return "REPLICA_BROKEN"
-    return "REPLICA_DOWN"
+    return next((code for words, code in _CODES if any(word in lower for word in words)), DOWN)
