@@ -12,8 +12,10 @@ from lamina.adapters._shared.where_sql import Sql
 from lamina.adapters.turso import TursoAdapter
 from lamina.adapters.turso.local import Local
 from lamina.domain.conditions import Compare, Operator
+from lamina.domain.scope import Scope
 from lamina.errors import AdapterError, AdapterUnavailable, MissingExtra, StoreDamaged
-from lamina.testing.memory_contract.material import MINE, by_text, by_vector, ids, listed, memory, put, where
+from lamina.ports.memory_adapter import Order
+from lamina.testing.memory_contract.material import LIVE, MINE, by_text, by_vector, ids, listed, memory, put, where
 
 WRITER = Path(__file__).with_name("writer.py")
 
@@ -140,6 +142,31 @@ async def test_large_whole_numbers_are_told_apart_in_conditions(file: Path, open
     await put(adapter, memory("m1", metadata={"n": 2**53}), memory("m2", "other", metadata={"n": 2**53 + 1}))
     found = await listed(adapter, filter=where(Compare(("n",), Operator.EQ, 2**53 + 1)))
     assert ids(found) == ["m2"]
+
+
+async def test_what_an_owner_asks_for_is_found_without_looking_at_the_tenants_others(file: Path, opened) -> None:
+    adapter = await opened(path=file)
+    entries = [memory(f"m{number}", f"lamp {number}", embedding=[1.0, number]) for number in range(60)]
+    await adapter.store_many(MINE, entries)
+    runner = adapter._runner
+    plans: list[str] = []
+    read = runner.read
+
+    def explained(sql: Sql) -> list[tuple]:
+        plans.extend(step for *_, step in read(Sql(f"EXPLAIN QUERY PLAN {sql.text}", sql.parameters)))
+        return read(sql)
+
+    runner.read = explained
+    for scope in (MINE, Scope("acme", "ada"), Scope("acme", "ada", include_shared=True)):
+        assert len(await listed(adapter, scope, limit=10)) == 10
+        assert len(await listed(adapter, scope, limit=10, order=Order.RELEVANCE)) == 10
+        assert len(await by_text(adapter, "lamp", scope, limit=10)) == 10
+        assert len(await by_vector(adapter, [1.0, 0.0], scope, limit=10)) == 10
+        assert await adapter.count(scope, LIVE) == 60
+    await adapter.update(MINE, "m1", {"content": "a kite"})
+    await adapter.store_many(MINE, [memory("new")], if_new=True)
+    assert [step for step in plans if "by_tenant" in step or step.startswith(("SCAN m", "SCAN lamina_memories "))] == []
+    assert any("by_shared" in step for step in plans)
 
 
 async def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:

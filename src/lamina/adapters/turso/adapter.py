@@ -13,12 +13,13 @@ from lamina.adapters._shared.directions import rank_by_closeness
 from lamina.adapters._shared.entry_text import entry_of_text
 from lamina.adapters._shared.record_adapter import RecordAdapter
 from lamina.adapters._shared.records import Commit, Control, Stored
-from lamina.adapters._shared.where_sql import Sql, conjunction, filter_sql, json_list, scope_sql
+from lamina.adapters._shared.where_sql import Sql, conjunction, json_list, scope_sql
 from lamina.adapters.turso import nearest
 from lamina.adapters.turso.address import address_of, check_limits
 from lamina.adapters.turso.commits import changes_of, guard_of, lengths_of
 from lamina.adapters.turso.failures import BACKEND, Failed, damaged, translated
 from lamina.adapters.turso.opening import opened, runner_of, vector_lengths
+from lamina.adapters.turso.reach import condition_of
 from lamina.adapters.turso.runner import Row
 from lamina.adapters.turso.tables import Tables
 from lamina.adapters.turso.words import is_indexed, match_of
@@ -106,17 +107,19 @@ class TursoAdapter(RecordAdapter):
             return super()._until_fresh(names, attempt)
 
     def _load(self, tenant: str, ids: Sequence[str]) -> builtins.list[Stored]:
-        where = Sql("m.tenant = ? AND m.id IN (SELECT value FROM json_each(?))", (tenant, json_list(ids)))
-        return self._stored(where)
+        return self._stored("{memories} AS m ON m.tenant = ? AND m.id = asked.value", ids, Sql("1", (tenant,)))
 
     def _alike(self, scope: Scope, layer: Layer, digests: Sequence[str]) -> builtins.list[Stored]:
-        alike = Sql("m.digest IN (SELECT value FROM json_each(?))", (json_list(digests),))
-        return self._stored(conjunction([scope_sql(scope, frozenset({layer}), partition="m"), alike]))
+        # Named, or SQLite reads a whole partition for a digest that it lacks.
+        alike = "{memories} AS m INDEXED BY {by_digest} ON m.tenant = ? AND m.digest = asked.value"
+        where = scope_sql(scope, frozenset({layer}), partition="m")
+        return self._stored(alike, digests, Sql(where.text, (scope.tenant, *where.parameters)))
 
-    def _stored(self, where: Sql) -> builtins.list[Stored]:
-        query = "SELECT {{columns}} FROM {memories} AS m WHERE {where} ORDER BY m.seq"
-        found = self._rows(self._tables.sql(query, *where.parameters, where=where.text), embeddings=True)
-        return [Stored(_entry(row), row[0]) for row in found]
+    def _stored(self, found: str, values: Sequence[str], where: Sql) -> builtins.list[Stored]:
+        asked = "SELECT {{columns}} FROM json_each(?) AS asked CROSS JOIN {found} WHERE {where} ORDER BY m.seq"
+        query = asked.replace("{found}", found)
+        sql = self._tables.sql(query, json_list(dict.fromkeys(values)), *where.parameters, where=where.text)
+        return [Stored(_entry(row), row[0]) for row in self._rows(sql, embeddings=True)]
 
     def _load_controls(self, tenant: str, keys: Sequence[str]) -> dict[str, Control]:
         query = (
@@ -140,7 +143,7 @@ class TursoAdapter(RecordAdapter):
         self._lengths |= new
 
     def _select(self, options: ListOptions) -> builtins.list[MemoryEntry]:
-        where = _condition(options.scope, options.filter)
+        where = condition_of(self._tables, options.scope, options.filter)
         if options.after is not None:
             where = conjunction([where, Sql("m.seq > ?", (options.after,))])
         by_relevance = options.order is Order.RELEVANCE
@@ -151,7 +154,7 @@ class TursoAdapter(RecordAdapter):
         return [_entry(row) for row in self._rows(sql, embeddings=options.include_embeddings)]
 
     def _count(self, scope: Scope, filter: MemoryFilter) -> int:
-        where = _condition(scope, filter)
+        where = condition_of(self._tables, scope, filter)
         query = "SELECT count(*) FROM {memories} AS m WHERE {where}"
         [(number,)] = self._runner.read(self._tables.sql(query, *where.parameters, where=where.text))
         return int(number)
@@ -162,7 +165,7 @@ class TursoAdapter(RecordAdapter):
             self._lengths = vector_lengths(self._runner, self._tables)  # another process may have brought it
             if length not in self._lengths:
                 return []
-        where = _condition(options.scope, options.filter)
+        where = condition_of(self._tables, options.scope, options.filter)
         if self._is_indexed:
             of_length = conjunction([where, Sql("m.dimensions = ?", (length,))])
             hits = self._from_index(embedding, of_length, options)
@@ -184,9 +187,9 @@ class TursoAdapter(RecordAdapter):
         known = [word for word in words if is_indexed(word)]
         if not known:
             return []
-        where = _condition(options.scope, options.filter)
+        where = condition_of(self._tables, options.scope, options.filter)
         query = (
-            "SELECT {{columns}} FROM {text} JOIN {memories} AS m ON m.seq = {text}.rowid "
+            "SELECT {{columns}} FROM {text} CROSS JOIN {memories} AS m ON m.seq = {text}.rowid "
             "WHERE {text} MATCH ? AND {where} ORDER BY bm25({text}, 0.0, 1.0), m.id LIMIT ?"
         )
         parameters = (match_of(options.scope, known), *where.parameters, max(5 * options.limit, 50))
@@ -194,9 +197,9 @@ class TursoAdapter(RecordAdapter):
         return [_entry(row) for row in self._rows(sql, embeddings=options.include_embeddings)]
 
     def _frequencies(self, scope: Scope, words: Sequence[str], now: datetime) -> dict[str, int]:
-        where = _condition(scope, MemoryFilter(now=now))
+        where = condition_of(self._tables, scope, MemoryFilter(now=now))
         query = (
-            "(SELECT count(*) FROM {text} JOIN {memories} AS m ON m.seq = {text}.rowid "
+            "(SELECT count(*) FROM {text} CROSS JOIN {memories} AS m ON m.seq = {text}.rowid "
             "WHERE {text} MATCH ? AND {where})"
         )
         found = dict.fromkeys(words, 0)
@@ -243,11 +246,6 @@ class TursoAdapter(RecordAdapter):
 
 def _with_columns(sql: Sql, columns: str) -> Sql:
     return Sql(sql.text.replace("{columns}", columns, 1), sql.parameters)
-
-
-def _condition(scope: Scope, filter: MemoryFilter) -> Sql:
-    asked = filter_sql(filter, has_vector="(m.dimensions IS NOT NULL)")
-    return conjunction([scope_sql(scope, filter.layers, partition="m"), asked])
 
 
 def _entry(row: Row) -> MemoryEntry:

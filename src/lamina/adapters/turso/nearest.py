@@ -43,7 +43,7 @@ def exact(tables: Tables, embedding: Vector, condition: Sql, limit: int) -> Sql:
     return tables.sql(
         "WITH near AS MATERIALIZED (SELECT m.seq, {distance} AS distance FROM {memories} AS m "
         "LEFT JOIN {vectors} AS v ON v.seq = m.seq WHERE {condition} AND m.dimensions = ?) "
-        "SELECT {{columns}} FROM near JOIN {memories} AS m ON m.seq = near.seq WHERE near.distance <= "
+        "SELECT {{columns}} FROM near CROSS JOIN {memories} AS m ON m.seq = near.seq WHERE near.distance <= "
         "coalesce((SELECT distance FROM near ORDER BY distance LIMIT 1 OFFSET ?), 2.0) + ? "
         "ORDER BY near.distance, m.id LIMIT ?",
         *asked,
@@ -64,7 +64,7 @@ def from_index(tables: Tables, embedding: Vector, condition: Sql, limit: int) ->
     if towards is None:
         return None
     return tables.sql(
-        "SELECT {{columns}} FROM vector_top_k(?, ?, ?) AS near JOIN {memories} AS m ON m.seq = near.id "
+        "SELECT {{columns}} FROM vector_top_k(?, ?, ?) AS near CROSS JOIN {memories} AS m ON m.seq = near.id "
         "WHERE {condition}",
         tables.vector_index(len(embedding)),
         pack(towards),

@@ -108,7 +108,7 @@ def _index_anew(runner: Runner, tables: Tables) -> None:
     """Index all contents again, because this version of the analyzer gives other terms; page by page."""
     query = (
         "SELECT {text}.rowid, json_extract(m.entry, '$.content') FROM {text} "
-        "JOIN {memories} AS m ON m.seq = {text}.rowid WHERE {text}.rowid > ? ORDER BY {text}.rowid LIMIT ?"
+        "CROSS JOIN {memories} AS m ON m.seq = {text}.rowid WHERE {text}.rowid > ? ORDER BY {text}.rowid LIMIT ?"
     )
     after = 0
     while page := runner.read(tables.sql(query, after, PAGE)):

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from lamina.adapters._shared.where_sql import Sql
 from lamina.domain.lexical import ANALYZER_VERSION
+from lamina.domain.memory import SHARED_LAYERS
 from lamina.errors import ConfigError
 
 __all__ = ["SCHEMA_VERSION", "Tables"]
@@ -18,6 +19,9 @@ _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
 _LONG: Final = 128
 """From this length on, the signs of a vector's numbers are enough for its neighbours in the index to be told apart."""
 _PARTS: Final = ("text", "history", "controls", "counters")
+
+_SHARED: Final = "layer IN ({})".format(", ".join(sorted(f"'{layer.value}'" for layer in SHARED_LAYERS)))
+"""In the same words where the index is made and where it is used, or SQLite would not know it again."""
 
 _CREATE: Final = (
     """CREATE TABLE {memories} (
@@ -43,6 +47,7 @@ _CREATE: Final = (
     )""",
     "CREATE INDEX {by_place} ON {memories} (tenant, owner, namespace, layer, expires_at)",
     "CREATE INDEX {by_tenant} ON {memories} (tenant)",
+    "CREATE INDEX {by_shared} ON {memories} (tenant) WHERE {shared}",
     "CREATE INDEX {by_digest} ON {memories} (tenant, digest)",
     # The terms are made by `lamina.domain.lexical`; `ascii` splits them where they are joined, at the spaces.
     "CREATE VIRTUAL TABLE {text} USING fts5 (place, terms, tokenize = 'ascii')",
@@ -71,11 +76,17 @@ class Tables:
         self.counters: Final = f"{prefix}_counters"
         names = {"memories": prefix} | {part: f"{prefix}_{part}" for part in _PARTS}
         self.taken: Final = frozenset(names.values())
-        indexes = {name: f"{prefix}_{name}" for name in ("by_place", "by_tenant", "by_digest", "history_by_seq")}
-        self._words: Final = {name: f'"{each}"' for name, each in (names | indexes).items()}
+        indexes = {
+            name: f"{prefix}_{name}" for name in ("by_place", "by_tenant", "by_shared", "by_digest", "history_by_seq")
+        }
+        quoted = {name: f'"{each}"' for name, each in (names | indexes).items()}
+        self._words: Final = quoted | {"shared": _SHARED}
 
     def sql(self, template: str, *parameters: Any, **parts: str) -> Sql:
-        """The template with `{memories}`, `{text}` and so on as this collection's tables; `parts` are conditions."""
+        """The template with `{memories}`, `{text}` and so on as this collection's tables; `parts` are conditions.
+
+        `{by_place}` and so on are its indexes, `{shared}` is the condition of one.
+        """
         return Sql(template.format_map(self._words | parts), parameters)
 
     def vectors(self, length: int) -> str:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from lamina.domain.memory import MemoryEntry
+from lamina.domain.memory import SHARED_LAYERS, MemoryEntry
 from lamina.domain.scope import Scope
 
 __all__ = ["is_indexed", "match_of", "places"]
@@ -23,19 +23,29 @@ def is_indexed(word: str) -> bool:
 
 def places(entry: MemoryEntry) -> str:
     """Tokens of where the entry is, so that the index leaves others' texts aside; SQL still compares the names."""
-    return f"{_token(entry.tenant)} {_token(entry.tenant, entry.owner)}"
+    tokens = [_token(entry.tenant), _token(entry.tenant, "owner", entry.owner)]
+    if entry.layer in SHARED_LAYERS:
+        tokens.append(_token(entry.tenant, "shared"))
+    return " ".join(tokens)
 
 
 def match_of(scope: Scope, words: Iterable[str]) -> str:
     """The query for entries that may lie in the scope and hold some of the words, at least one."""
-    is_owners = scope.owner is not None and not scope.include_shared
-    place = _token(scope.tenant, scope.owner) if is_owners else _token(scope.tenant)
-    return f'place : "{place}" AND terms : ({" OR ".join(_quoted(word) for word in words)})'
+    reach = [_token(scope.tenant)]
+    if scope.owner is not None:
+        reach = [_token(scope.tenant, "owner", scope.owner)]
+        if scope.include_shared:
+            reach.append(_token(scope.tenant, "shared"))
+    return f"place : ({_any(reach)}) AND terms : ({_any(words)})"
 
 
-def _token(*names: str | None) -> str:
+def _token(*names: str) -> str:
     """A word of letters and digits only, which stands for the names."""
-    return "p" + hashlib.blake2b("\0".join(map(str, names)).encode(), digest_size=10).hexdigest()
+    return "p" + hashlib.blake2b("\0".join(names).encode(), digest_size=10).hexdigest()
+
+
+def _any(words: Iterable[str]) -> str:
+    return " OR ".join(_quoted(word) for word in words)
 
 
 def _quoted(word: str) -> str:
