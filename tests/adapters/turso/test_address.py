@@ -22,11 +22,13 @@ def test_a_url_names_a_remote_database(url: str, address: str, place: str) -> No
     assert (found.url, found.path, found.place) == (address, None, place)
 
 
-@pytest.mark.parametrize("url", ["notes.db", "file:notes.db", "folder/notes.db", "/var/lib/notes.db", "file:///n.db"])
+@pytest.mark.parametrize(
+    "url", ["notes.db", "file:notes.db", "folder/notes.db", "/var/lib/notes.db", Path("/n.db").as_uri()]
+)
 def test_a_path_names_a_file(url: str) -> None:
     found = address_of(url, None, None, None)
     assert found.url is None
-    assert found.path == Path(url.removeprefix("file://").removeprefix("file:"))
+    assert found.path == Path(url.removeprefix("file:").removeprefix("//"))
 
 
 @pytest.mark.parametrize(

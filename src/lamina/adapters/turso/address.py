@@ -71,7 +71,7 @@ def _file_of(url: object) -> str | None:
     if not isinstance(url, str) or not url.strip() or "\0" in url:
         raise ConfigError("url", "is empty or no text", _URL)
     if url.startswith("file:"):
-        return url.removeprefix("file://").removeprefix("file:")
+        return url.removeprefix("file:").removeprefix("//")
     return None if "://" in url else url
 
 

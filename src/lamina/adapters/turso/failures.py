@@ -14,6 +14,7 @@ __all__ = ["BACKEND", "Failed", "damaged", "translated"]
 
 BACKEND: Final = "turso"
 
+_SAID: Final = 150
 _REPORT: Final = "If it happens again, run `lamina doctor`."
 _UNKNOWN: Final = (
     "Try again. Whether a change was kept is not known; storing again under the same id adds nothing twice."
@@ -122,7 +123,8 @@ def _translate(error: Failed, place: str) -> LaminaError:
         return _of_status(error.status, place)
     if error.code in _OF_REPLICA:
         kind, problem, remedy = _OF_REPLICA[error.code]
-        return kind(BACKEND, f"{place}: {problem}", remedy)
+        said = f" ({error.said[:_SAID]})" if error.said else ""  # about connections and files, never about rows
+        return kind(BACKEND, f"{place}: {problem}{said}", remedy)
     if "too big" in error.said:
         return InvalidInput("content", f"with all else of the entry is larger than {place} takes", "Store less text.")
     for words, kind, problem, remedy in _KNOWN:

@@ -29,7 +29,8 @@ FIRST: Final = 20
 """How many times as long as the others the first synchronisation may take: it brings the whole database."""
 AGAIN_AFTER: Final = 5.0
 """Seconds, at most, until a synchronisation that failed is tried again by those who only read."""
-TRIES: Final = 3
+WAIT: Final = 5.0
+"""Seconds for which a read waits for what was written through the replica and has not come back yet."""
 
 DOWN: Final = "REPLICA_DOWN"
 """The database cannot be reached: what is here may be read on."""
@@ -97,21 +98,17 @@ class Replica:
         with self._turn:
             self._wanted = max(self._wanted, number)
             with suppress(Failed):  # it is written; who reads next waits for it, or is told
-                self._catch_up()
+                self._synchronise()
         return found
 
     def _catch_up(self) -> None:
         """Have all that was written through here, and what others wrote if it is time.
 
         Raises:
-            Failed: what was written through here is not to be had.
+            Failed: what was written through here is not to be had, or the replica can never be brought up to date.
         """
-        for _ in range(TRIES):
-            if self._wanted <= self._seen:
-                break
-            self._synchronise()
         if self._wanted > self._seen:
-            raise Failed("", "REPLICA_BEHIND")
+            self._wait_for_own()
         if time.monotonic() >= self._due:
             try:
                 self._synchronise()
@@ -120,6 +117,24 @@ class Replica:
                     raise
                 self._due = time.monotonic() + min(self._every, AGAIN_AFTER)
                 log.warning("The replica could not be brought up to date; it is read as it is.")
+
+    def _wait_for_own(self) -> None:
+        until = time.monotonic() + WAIT
+        pause = 0.02
+        while True:
+            try:
+                self._synchronise()
+                if self._wanted <= self._seen:
+                    return
+                missing = Failed("", "REPLICA_BEHIND")
+            except Failed as error:  # servers refuse for a moment while they compact their log
+                if error.code != DOWN:
+                    raise
+                missing = error
+            if time.monotonic() > until:
+                raise missing
+            time.sleep(pause)
+            pause = min(2 * pause, 0.5)
 
     def _synchronise(self) -> None:
         self._follower.synchronise()

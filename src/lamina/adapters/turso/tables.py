@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from importlib.resources import files
 from typing import Any, Final
 
 from lamina.adapters._shared.where_sql import Sql
@@ -22,47 +23,6 @@ _PARTS: Final = ("text", "history", "controls", "counters")
 
 _SHARED: Final = "layer IN ({})".format(", ".join(sorted(f"'{layer.value}'" for layer in SHARED_LAYERS)))
 """In the same words where the index is made and where it is used, or SQLite would not know it again."""
-
-_CREATE: Final = (
-    """CREATE TABLE {memories} (
-        seq INTEGER PRIMARY KEY,
-        tenant TEXT NOT NULL,
-        id TEXT NOT NULL,
-        version INTEGER NOT NULL,
-        owner TEXT NOT NULL,
-        namespace TEXT NOT NULL,
-        layer TEXT NOT NULL,
-        digest TEXT NOT NULL,
-        created_at INTEGER NOT NULL,
-        updated_at INTEGER NOT NULL,
-        expires_at INTEGER,
-        relevance REAL NOT NULL,
-        confidence REAL NOT NULL,
-        dimensions INTEGER,
-        tags TEXT NOT NULL,
-        metadata TEXT NOT NULL,
-        entry TEXT NOT NULL,
-        embedding BLOB,
-        UNIQUE (tenant, id)
-    )""",
-    "CREATE INDEX {by_place} ON {memories} (tenant, owner, namespace, layer, expires_at)",
-    "CREATE INDEX {by_tenant} ON {memories} (tenant)",
-    "CREATE INDEX {by_shared} ON {memories} (tenant) WHERE {shared}",
-    "CREATE INDEX {by_digest} ON {memories} (tenant, digest)",
-    # The terms are made by `lamina.domain.lexical`; `ascii` splits them where they are joined, at the spaces.
-    "CREATE VIRTUAL TABLE {text} USING fts5 (place, terms, tokenize = 'ascii')",
-    "INSERT INTO {text} ({text}, rank) VALUES ('secure-delete', 1)",
-    "CREATE TABLE {history} (number INTEGER PRIMARY KEY, seq INTEGER NOT NULL, entry TEXT NOT NULL)",
-    "CREATE INDEX {history_by_seq} ON {history} (seq)",
-    """CREATE TABLE {controls} (
-        tenant TEXT NOT NULL,
-        key TEXT NOT NULL,
-        value TEXT NOT NULL,
-        version INTEGER NOT NULL,
-        PRIMARY KEY (tenant, key)
-    ) WITHOUT ROWID""",
-    "CREATE TABLE {counters} (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
-)
 
 
 class Tables:
@@ -99,8 +59,10 @@ class Tables:
 
     def create(self) -> Iterator[Sql]:
         """Statements that make the tables."""
-        for statement in _CREATE:
-            yield self.sql(statement)
+        text = files("lamina.adapters.turso").joinpath("001_tables.sql").read_text("utf-8")
+        for statement in text.split(";\n"):
+            if statement.strip():
+                yield self.sql(statement)
         counters = (
             "INSERT INTO {counters} (name, value) VALUES ('schema', ?), ('analyzer', ?), ('seq', 0), ('writes', 0)"
         )
