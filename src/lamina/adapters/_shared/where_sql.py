@@ -46,20 +46,24 @@ def json_list(values: Iterable[Any]) -> str:
     return json.dumps(list(values))
 
 
-def scope_sql(scope: Scope, layers: frozenset[Layer] | None) -> Sql:
-    """Which partitions (`p`) the scope admits, of these layers; equality only."""
-    parts = [Sql("p.tenant = ?", (scope.tenant,))]
+def scope_sql(scope: Scope, layers: frozenset[Layer] | None, *, partition: str = "p") -> Sql:
+    """Which partitions the scope admits, of these layers; equality only.
+
+    `partition` is the row source that has the columns `tenant`, `owner`, `namespace` and `layer`.
+    """
+    p = partition
+    parts = [Sql(f"{p}.tenant = ?", (scope.tenant,))]
     if scope.owner is not None:
         if scope.include_shared:
             shared = sorted(layer.value for layer in SHARED_LAYERS)
-            parts.append(Sql(f"(p.owner = ? OR p.layer IN ({_marks(shared)}))", (scope.owner, *shared)))
+            parts.append(Sql(f"({p}.owner = ? OR {p}.layer IN ({_marks(shared)}))", (scope.owner, *shared)))
         else:
-            parts.append(Sql("p.owner = ?", (scope.owner,)))
+            parts.append(Sql(f"{p}.owner = ?", (scope.owner,)))
     if scope.namespace is not None:
-        parts.append(Sql("p.namespace = ?", (scope.namespace,)))
+        parts.append(Sql(f"{p}.namespace = ?", (scope.namespace,)))
     if layers is not None:
         names = sorted(layer.value for layer in layers)
-        parts.append(Sql(f"p.layer IN ({_marks(names)})", tuple(names)))
+        parts.append(Sql(f"{p}.layer IN ({_marks(names)})", tuple(names)))
     return conjunction(parts)
 
 
