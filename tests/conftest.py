@@ -3,4 +3,4 @@
 A scripted server (`server`), an address of nobody (`unused_url`), a real model (`real_model`), a real PostgreSQL.
 """
 
-pytest_plugins = ["real_model", "real_postgres", "scripted_server"]
+pytest_plugins = ["fake_qdrant", "real_model", "real_postgres", "scripted_server"]

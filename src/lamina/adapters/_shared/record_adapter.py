@@ -267,10 +267,11 @@ class RecordAdapter(RecordBackend):
         """
         tenant = scope.tenant
         metas = {_meta(key): (key, value) for key, value in (expected or {}).items()}
-        claims = {_claim(entry) for entry in alike} if Capability.COMPARE_AND_SET in self.capabilities else set()
+        claims = {_claim(entry) for entry in alike}  # within this process their lanes are enough
+        claimed = sorted(claims) if Capability.COMPARE_AND_SET in self.capabilities else []
 
         def attempt() -> T:
-            names = [*metas, *sorted(claims)]
+            names = [*metas, *claimed]
             controls = self._load_controls(tenant, names) if names else {}
             for name, (key, value) in metas.items():
                 check_meta_value(key, controls[name].value if name in controls else None, value)
@@ -280,7 +281,7 @@ class RecordAdapter(RecordBackend):
             if not changes:
                 return outcome
             guards = [ControlChange(key=name, old=controls.get(name), value=None) for name in metas]
-            guards += [ControlChange(key=name, old=controls.get(name), value="taken") for name in sorted(claims)]
+            guards += [ControlChange(key=name, old=controls.get(name), value="taken") for name in claimed]
             guards += self._dimension_change(tenant, changes)
             self._commit(Commit(tenant=tenant, changes=changes, controls=tuple(guards)))
             return outcome

@@ -20,7 +20,11 @@ LANES: Final = 64
 
 
 class Threads:
-    """A pool of threads of this process. A job whose caller is gone happens whole or, if it had not begun, never."""
+    """A pool of threads of this process. A job whose caller is cancelled happens whole or, if it had not begun, never.
+
+    The cancelled caller waits for one that had begun, so that nothing happens behind its back; cancelled
+    once more, it waits no longer.
+    """
 
     def __init__(self, adapter: str, size: int) -> None:
         self._adapter = adapter
@@ -44,7 +48,15 @@ class Threads:
             job = self._executor.submit(work)
         except RuntimeError:
             raise AdapterError(self._adapter, "it is closed", "Call `await adapter.initialize()`.") from None
-        return await asyncio.wrap_future(job)
+        answer = asyncio.wrap_future(job)
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            if not job.cancel():
+                ended = asyncio.wrap_future(job)
+                await asyncio.wait([ended])
+                ended.exception()  # which nobody is left to hear of
+            raise
 
     async def close(self) -> None:
         """Let the jobs that were submitted finish."""
