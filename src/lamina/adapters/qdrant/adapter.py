@@ -179,14 +179,14 @@ class QdrantAdapter(RecordAdapter):
                 pool: Sequence[reading.Point] = reading.first_by_id(client, self._table, filter, options.limit)
             else:
                 using, tuned = vector_name(dimensions), self._collection.is_tuned
-                pool = reading.nearest(client, self._table, filter, towards, options, using=using, tuned=tuned)
+                pool = reading.nearest(client, self._table, filter, towards, options=options, using=using, tuned=tuned)
         entries = [entry_of(each) for each in pool]
         return rank_by_closeness(embedding, entries, options.limit, include_embeddings=options.include_embeddings)
 
     def _holding(self, words: Sequence[str], options: SearchOptions) -> builtins.list[MemoryEntry]:
         filter = admitted(options.scope, options.filter, any_of(TERMS, words))
         with self._client() as client:
-            pool = reading.holding(client, self._table, filter, words, options)
+            pool = reading.holding(client, self._table, filter, words, options=options)
         return [entry_of(each) for each in pool]
 
     def _frequencies(self, scope: Scope, words: Sequence[str], now: datetime) -> dict[str, int]:

@@ -103,6 +103,7 @@ def _remote(location: Location, timeout: float, threads: int) -> QdrantClient:
         check_compatibility=False,  # which would ask the server before anybody is ready for its failure
         headers=key,
         limits=limits,
+        verify=str(location.url).startswith("https"),  # certificates are not even read where none is asked for
     )
 
 
@@ -120,6 +121,7 @@ class _LocalClients:
             if path in self._open:
                 client, lock, users = self._open[path]
             else:
+                _check_free(Path(path))
                 client = QdrantClient(path=path, force_disable_check_same_thread=True)
                 lock, users = threading.RLock(), 0
             self._open[path] = client, lock, users + 1
@@ -136,6 +138,25 @@ class _LocalClients:
                 return
             del self._open[path]
             client.close()
+
+
+def _check_free(folder: Path) -> None:
+    """Refuse a folder that another process has open, before the engine reads all of it and then does the same.
+
+    Raises:
+        RuntimeError: as the engine's own.
+    """
+    import portalocker
+
+    lock = folder / ".lock"
+    if not lock.exists():
+        return
+    with lock.open("r+") as file:
+        try:
+            portalocker.lock(file, portalocker.LockFlags.EXCLUSIVE | portalocker.LockFlags.NON_BLOCKING)
+        except portalocker.exceptions.LockException:
+            raise RuntimeError("the folder is already accessed") from None
+        portalocker.unlock(file)
 
 
 _LOCAL: Final = _LocalClients()

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Final
 
 import httpx
+from pydantic import ValidationError
 from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
 
@@ -41,24 +42,8 @@ def translated(place: str) -> Iterator[None]:
         yield
     except LaminaError:
         raise
-    except UnexpectedResponse as error:
-        raise _of_status(error.status_code or 0, place) from error
-    except ResponseHandlingException as error:
-        raise _of_transport(error.source, place) from error
-    except (ApiException, QdrantException) as error:  # it asks for a pause (429 with Retry-After)
-        raise AdapterUnavailable(BACKEND, f"{place} is asked too much", "Try again later.") from error
-    except sqlite3.Error as error:
-        raise AdapterUnavailable(BACKEND, f"the files of {place} cannot be used now", _AGAIN) from error
-    except OSError as error:
-        problem = f"{place} cannot be used: {error.strerror or type(error).__name__}"
-        raise AdapterUnavailable(BACKEND, problem, _AGAIN) from error
-    except RuntimeError as error:  # the local engine, which has no errors of its own
-        if "already accessed" in str(error):
-            remedy = "Close it there, or run a Qdrant server, which many processes may use."
-            raise AdapterUnavailable(BACKEND, f"another process has {place} open", remedy) from error
-        raise AdapterError(BACKEND, f"{place} failed: {type(error).__name__}") from error
-    except (ValueError, LookupError) as error:
-        raise AdapterError(BACKEND, f"{place} refused a request: {type(error).__name__}") from error
+    except (ApiException, QdrantException, sqlite3.Error, OSError, RuntimeError, ValueError, LookupError) as error:
+        raise _translate(error, place) from error
 
 
 def damaged(what: str) -> StoreDamaged:
@@ -69,6 +54,23 @@ def damaged(what: str) -> StoreDamaged:
 def was_refused_as(error: BaseException, *statuses: int) -> bool:
     """Whether the server answered with one of these statuses; an error of the local engine has none."""
     return isinstance(error, UnexpectedResponse) and error.status_code in statuses
+
+
+def _translate(error: Exception, place: str) -> AdapterError:
+    if isinstance(error, UnexpectedResponse):
+        return _of_status(error.status_code or 0, place)
+    if isinstance(error, ResponseHandlingException):
+        return _of_transport(error.source, place)
+    if isinstance(error, ApiException | QdrantException):  # it asks for a pause (429 with Retry-After)
+        return AdapterUnavailable(BACKEND, f"{place} is asked too much", "Try again later.")
+    if isinstance(error, ValidationError | json.JSONDecodeError):
+        return _of_transport(error, place)
+    if isinstance(error, sqlite3.Error | OSError):
+        return AdapterUnavailable(BACKEND, f"{place} cannot be used now: {type(error).__name__}", _AGAIN)
+    if "already accessed" in str(error):  # the local engine has no errors of its own
+        remedy = "Close it there, or run a Qdrant server, which many processes may use."
+        return AdapterUnavailable(BACKEND, f"another process has {place} open", remedy)
+    return AdapterError(BACKEND, f"{place} refused a request: {type(error).__name__}", "See the cause of this error.")
 
 
 def _of_status(status: int, place: str) -> AdapterError:
@@ -94,6 +96,6 @@ def _of_transport(source: Exception, place: str) -> AdapterError:
         return AdapterUnavailable(BACKEND, f"{place} did not answer in time", _AGAIN)
     if isinstance(source, httpx.TransportError):
         return AdapterUnavailable(BACKEND, f"{place} cannot be reached: {type(source).__name__}", _AGAIN)
-    if isinstance(source, ValueError | json.JSONDecodeError):
+    if isinstance(source, ValueError):
         return AdapterError(BACKEND, f"{place} gave an answer that is not Qdrant's", "Check url and its port.")
     return AdapterError(BACKEND, f"{place} cannot be talked to: {type(source).__name__}", "Check url.")

@@ -108,8 +108,8 @@ def nearest(
     name: str,
     filter: models.Filter,
     query: Any,
-    options: SearchOptions,
     *,
+    options: SearchOptions,
     using: str,
     tuned: bool,
 ) -> Sequence[Point]:
@@ -145,7 +145,7 @@ def nearest(
 
 
 def holding(
-    client: QdrantClient, name: str, filter: models.Filter, words: Sequence[str], options: SearchOptions
+    client: QdrantClient, name: str, filter: models.Filter, words: Sequence[str], *, options: SearchOptions
 ) -> Sequence[Point]:
     """More than asked for of those that hold most and the rarest of the words: a sum of inverse frequencies."""
     there = client.count(name, filter, exact=True).count
