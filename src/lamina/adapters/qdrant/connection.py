@@ -112,31 +112,33 @@ class _LocalClients:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._open: dict[str, tuple[QdrantClient, threading.RLock, int]] = {}
+        self._open: dict[tuple[int, str], tuple[QdrantClient, threading.RLock, int]] = {}
 
     def join(self, path: str) -> tuple[QdrantClient, threading.RLock]:
         if path == IN_MEMORY:
             return QdrantClient(IN_MEMORY), threading.RLock()
+        key = os.getpid(), path  # a forked child has none of its parent's
         with self._lock:
-            if path in self._open:
-                client, lock, users = self._open[path]
+            if key in self._open:
+                client, lock, users = self._open[key]
             else:
                 _check_free(Path(path))
                 client = QdrantClient(path=path, force_disable_check_same_thread=True)
                 lock, users = threading.RLock(), 0
-            self._open[path] = client, lock, users + 1
+            self._open[key] = client, lock, users + 1
             return client, lock
 
     def leave(self, path: str, client: QdrantClient) -> None:
         if path == IN_MEMORY:
             client.close()
             return
+        key = os.getpid(), path
         with self._lock:
-            _, lock, users = self._open[path]
+            _, lock, users = self._open[key]
             if users > 1:
-                self._open[path] = client, lock, users - 1
+                self._open[key] = client, lock, users - 1
                 return
-            del self._open[path]
+            del self._open[key]
             client.close()
 
 
