@@ -8,6 +8,7 @@ pytest_plugins = [
     "contract_report",
     "fake_pinecone",
     "fake_postgrest",
+    "fake_qdrant",
     "real_model",
     "real_postgres",
     "real_redis",
