@@ -10,6 +10,7 @@ pytest_plugins = [
     "fake_postgrest",
     "fake_qdrant",
     "real_model",
+    "real_mongodb",
     "real_postgres",
     "real_redis",
     "real_sqld",
