@@ -284,18 +284,19 @@ class FakePostgrest:
         import psycopg
 
         connection = self._connection()
+        of_role = self._role_settings.get(claims["role"], {})
+        values = {**of_role, **settings, "role": claims["role"], "request.jwt.claims": json.dumps(claims)}
+        set_all = ", ".join(f"set_config({_literal(name)}, {_literal(value)}, true)" for name, value in values.items())
         try:
-            with connection.transaction():
-                if is_read:
-                    connection.execute("SET TRANSACTION READ ONLY")
-                of_role = self._role_settings.get(claims["role"], {})
-                values = {**of_role, **settings, "role": claims["role"], "request.jwt.claims": json.dumps(claims)}
-                query = f"SELECT {', '.join(['set_config(%s, %s, true)'] * len(values))}"
-                connection.execute(query.encode(), [each for pair in values.items() for each in pair])
-                yield connection
+            connection.execute(f"BEGIN READ {'ONLY' if is_read else 'WRITE'}; SELECT {set_all}".encode())
+            yield connection
+            connection.execute("COMMIT")
         except psycopg.Error as error:
             raise _answer_of(error, is_anonymous=claims["role"] == "anon") from error
         finally:
+            if not connection.closed and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+                with suppress(psycopg.Error):
+                    connection.execute("ROLLBACK")
             if connection.closed:
                 self._drain()
             else:
@@ -338,6 +339,12 @@ def _answer_of(error: Any, *, is_anonymous: bool) -> Answer:
         return Answer(401 if is_anonymous else 403, *said)
     status = next((STATUS[part] for part in (code, code[:2]) if part in STATUS), 400)
     return Answer(status, *said)
+
+
+def _literal(text: str) -> str:
+    from psycopg import sql
+
+    return sql.Literal(text).as_string()
 
 
 def _base64(data: bytes) -> str:

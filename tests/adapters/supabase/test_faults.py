@@ -282,3 +282,28 @@ async def _until(is_so) -> None:
     async with asyncio.timeout(30):
         while not is_so():  # noqa: ASYNC110 - nobody there could set an event
             await asyncio.sleep(0.001)
+
+
+async def test_controls_that_are_none_are_damage(opened, supabase):
+    adapter = await opened()
+    for odd in (b"[1]", b'{"name": 1}', b"null", b'[["name"]]'):
+        supabase.faults[:] = [Fault("__load_controls", before=replies(200, odd))]
+        with pytest.raises(StoreDamaged):
+            await adapter.load_meta(MINE, "fingerprint")
+        supabase.faults[:] = [Fault("__count", before=replies(200, odd))]
+        with pytest.raises(StoreDamaged):
+            await adapter.count(MINE, LIVE)
+
+
+async def test_who_asks_to_wait_longer_than_a_call_may_take_is_not_waited_for(opened, supabase):
+    adapter = await opened(timeout=5)
+    supabase.faults[:] = [Fault("__count", before=replies(429, b"", retry_after="60"))]
+    with pytest.raises(AdapterUnavailable, match="60 s"):
+        await adapter.count(MINE, LIVE)
+
+
+async def test_words_that_cannot_be_stored_stand_nowhere(opened):
+    adapter = await opened()
+    await put(adapter, memory())
+    found = await adapter.term_statistics(MINE, ["lamp", "la\0mp", "\ud83d"], NOW)
+    assert found.frequencies == {"lamp": 1, "la\0mp": 0, "\ud83d": 0}

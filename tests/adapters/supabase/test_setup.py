@@ -132,3 +132,13 @@ async def test_functions_that_were_dropped_are_named_and_come_back(opened, supab
         await listed(adapter)
     supabase.run(setup_sql(table, "public"), user="project_owner")
     assert ids(await listed(adapter)) == ["m1"]
+
+
+async def test_an_old_pgvector_is_refused_with_the_remedy(opened, supabase):
+    [(now,)] = supabase.run("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
+    supabase.run("UPDATE pg_extension SET extversion = '0.7.4' WHERE extname = 'vector'")
+    try:
+        with pytest.raises(AdapterError, match="ALTER EXTENSION vector UPDATE"):
+            await opened()
+    finally:
+        supabase.run("UPDATE pg_extension SET extversion = %s WHERE extname = 'vector'", now)

@@ -4,7 +4,7 @@ import httpx2
 import pytest
 
 from lamina.domain.scope import Scope
-from lamina.errors import AdapterError, ScopeError
+from lamina.errors import AdapterError, ConfigError, ScopeError
 from lamina.ports.memory_adapter import Update
 from lamina.testing.memory_contract.material import LIVE, NOW, by_text, by_vector, ids, listed, memory, put
 
@@ -181,3 +181,11 @@ async def test_a_wrong_key_is_refused_at_once_and_shown_nowhere(opened, supabase
     shown = f"{failure.value} {failure.value!r} {failure.value.__cause__!r}"
     assert key not in shown
     assert "wrong" not in shown
+
+
+@pytest.mark.parametrize("token", [None, "", "é", 7, "a b"], ids=repr)
+async def test_a_function_that_gives_no_token_is_named(opened, supabase, token):
+    await opened()
+    with pytest.raises(ConfigError) as refusal:
+        await opened(anon_key=supabase.anon_key, user_token=lambda: token, database_url=None)
+    assert refusal.value.field == "user_token"

@@ -31,6 +31,7 @@ from lamina.adapters.supabase.setup import (
     setup_sql,
 )
 from lamina.adapters.supabase.wire import (
+    controls_of,
     controls_row,
     direction_text,
     entry_of,
@@ -43,6 +44,7 @@ from lamina.adapters.supabase.wire import (
 from lamina.domain.filters import MemoryFilter
 from lamina.domain.memory import Layer, MemoryEntry, Vector
 from lamina.domain.scope import Scope
+from lamina.domain.text import is_clean
 from lamina.errors import ConfigError, StoreDamaged
 from lamina.ports.memory_adapter import Capability, ListOptions, Order, SearchHit, SearchOptions
 
@@ -152,9 +154,7 @@ class SupabaseAdapter(RecordAdapter):
             if refusal.code in MISSING:
                 return 0
             raise
-        if not isinstance(version, int):
-            raise damaged(f"{self._table} no longer says which version it has")
-        return version
+        return _number(version)
 
     def _set_up(self) -> bool:
         """Make the collection, or bring it up to date; False if there is no way to."""
@@ -201,8 +201,7 @@ class SupabaseAdapter(RecordAdapter):
         return [stored_of(row, tenant) for row in _rows(rows)]
 
     def _load_controls(self, tenant: str, keys: Sequence[str]) -> dict[str, Control]:
-        rows = self._call("load_controls", tenant=tenant, names=list(keys))
-        return {name: Control(value, version) for name, value, version in _rows(rows)}
+        return controls_of(_rows(self._call("load_controls", tenant=tenant, names=list(keys))))
 
     def _alike(self, scope: Scope, layer: Layer, digests: Sequence[str]) -> builtins.list[Stored]:
         asked = query(scope, layers=[layer], digests=list(digests))
@@ -246,11 +245,13 @@ class SupabaseAdapter(RecordAdapter):
         return self._entries(rows, options.scope.tenant)
 
     def _frequencies(self, scope: Scope, words: Sequence[str], now: datetime) -> dict[str, int]:
-        if not words:
-            return {}
-        asked = query(scope, MemoryFilter(now=now))
-        numbers = self._call("frequencies", query=asked, words=[keyword(word) for word in words])
-        return dict(zip(words, map(_number, _rows(numbers)), strict=True))
+        possible = [word for word in words if is_clean(word)]
+        numbers = dict.fromkeys(words, 0)
+        if possible:
+            asked = query(scope, MemoryFilter(now=now))
+            answer = self._call("frequencies", query=asked, words=[keyword(word) for word in possible])
+            numbers |= zip(possible, map(_number, _rows(answer)), strict=True)
+        return numbers
 
     def _history(self, tenant: str, id: str) -> builtins.list[MemoryEntry]:
         return version_of(_rows(self._call("past", tenant=tenant, id=id)), tenant)

@@ -35,6 +35,7 @@ _SAID: Final[dict[str, tuple[type[AdapterError], str, str]]] = {
         "Use the newest Lamina with it; it was not changed.",
     ),
     "LM003": (AdapterError, "there is a table of this name that Lamina did not make", "Choose another."),
+    "LM004": (AdapterError, "pgvector 0.8 or newer is needed", "Run ALTER EXTENSION vector UPDATE, or upgrade."),
     "PGRST106": (AdapterError, "the API does not expose this schema", "Add it in the project's API settings."),
 }
 """By code: the error, what it says, and the remedy."""

@@ -44,8 +44,13 @@ class Keys:
         """The headers of a request that is sent now.
 
         A JWT goes along as the bearer's; the newer keys, which are none, are exchanged for one by the gateway.
+
+        Raises:
+            ConfigError: the function that gives a user's token gave none.
         """
         bearer = self.token() if callable(self.token) else self.token
+        if callable(self.token):
+            _check_key("user_token", bearer)
         if bearer is None and _is_jwt(self.api_key):
             bearer = self.api_key
         return {"apikey": self.api_key} | ({} if bearer is None else {"Authorization": f"Bearer {bearer}"})

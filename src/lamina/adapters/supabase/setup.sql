@@ -21,6 +21,11 @@ BEGIN
         END IF;
         CREATE EXTENSION vector WITH SCHEMA extensions;
     END IF;
+    IF EXISTS (SELECT FROM pg_extension WHERE extname = 'vector'
+        AND string_to_array(extversion, '.')::integer[] < ARRAY[0, 8])
+    THEN
+        RAISE EXCEPTION 'pgvector 0.8 or newer is needed: ALTER EXTENSION vector UPDATE' USING ERRCODE = 'LM004';
+    END IF;
 END $setup$;
 
 SELECT pg_catalog.set_config('search_path', '{search_path}', true);

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from lamina.adapters._shared.directions import direction
 from lamina.adapters._shared.entry_text import entry_of_text, pack, text_of_entry
-from lamina.adapters._shared.records import Change, Commit, Stored
+from lamina.adapters._shared.records import Change, Commit, Control, Stored
 from lamina.adapters._shared.word_ranking import distinct_terms
 from lamina.adapters.supabase.failures import damaged
 from lamina.domain.conditions import And, Compare, Filter, Not, Or
@@ -21,7 +21,17 @@ from lamina.domain.memory import MemoryEntry, Vector
 from lamina.domain.scope import Scope
 from lamina.errors import InvalidInput
 
-__all__ = ["controls_row", "direction_text", "entry_of", "keyword", "query", "row_of", "stored_of", "version_of"]
+__all__ = [
+    "controls_of",
+    "controls_row",
+    "direction_text",
+    "entry_of",
+    "keyword",
+    "query",
+    "row_of",
+    "stored_of",
+    "version_of",
+]
 
 MAX_DIMENSIONS: Final = 16_000
 """What pgvector's type takes."""
@@ -127,6 +137,18 @@ def controls_row(commit: Commit) -> list[dict[str, Any]]:
         {"name": each.key, "old": None if each.old is None else each.old.version, "value": each.value}
         for each in commit.controls
     ]
+
+
+def controls_of(rows: Sequence[Any]) -> dict[str, Control]:
+    """The controls of rows `[name, value, version]`.
+
+    Raises:
+        StoreDamaged: they are no such rows.
+    """
+    try:
+        return {str(name): Control(str(value), version) for name, value, version in rows}
+    except (ValueError, TypeError):
+        raise damaged("what is kept beside the memories cannot be read") from None
 
 
 def keyword(term: str) -> str:
