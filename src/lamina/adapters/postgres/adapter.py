@@ -6,6 +6,7 @@ import builtins
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 from lamina.adapters._shared.draft import Draft
@@ -112,7 +113,7 @@ class PostgresAdapter(MemoryAdapter):
                 self._handle = self._database.join(self._component)
             handle = self._handle
         await handle.prepare()
-        await handle.write(lambda session: follow_analyzer(session, self._table))
+        await handle.write(partial(follow_analyzer, table=self._table))
         self._pgvector = await handle.write(prepare_pgvector)
         declared = type(self).capabilities
         if self._pgvector is None:  # the class's own declaration stays as it is
@@ -222,9 +223,7 @@ class PostgresAdapter(MemoryAdapter):
 
     async def find_duplicate(self, scope: Scope, layer: Layer, digest: str, now: datetime) -> MemoryEntry | None:
         wanted = digest_of(digest)
-        return await self._read(
-            scope, lambda collection: reading.find_duplicate(collection, scope, layer, wanted, now)
-        )
+        return await self._read(scope, lambda collection: reading.find_duplicate(collection, scope, layer, wanted, now))
 
     async def find_twins(self, scope: Scope, entries: Sequence[MemoryEntry]) -> builtins.list[MemoryEntry | None]:
         for entry in entries:
@@ -280,9 +279,7 @@ class PostgresAdapter(MemoryAdapter):
         if pgvector is None:
             return
         for length in {len(vector) for vector in vectors if vector is not None} - self._indexed:
-            await self._opened().write(
-                lambda session, length=length: make_index(session, self._table, pgvector, length)
-            )
+            await self._opened().write(partial(make_index, table=self._table, pgvector=pgvector, dimensions=length))
             self._indexed.add(length)
 
     def _opened(self) -> Handle:

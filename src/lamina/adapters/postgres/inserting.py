@@ -51,7 +51,7 @@ def insert(collection: Collection, tenant: int, entries: Sequence[MemoryEntry]) 
         _insert(collection, tenant, entries)
         return
     columns = ", ".join(f"{name} {_KINDS.get(name, 'text')}" for name in _INCOMING)
-    collection.execute(f"CREATE TEMPORARY TABLE lamina_incoming ({columns}) ON COMMIT DROP")
+    collection.execute("CREATE TEMPORARY TABLE lamina_incoming ({columns}) ON COMMIT DROP", columns=columns)
     rest = iter(entries)
     while portion := list(islice(rest, PORTION)):
         _copy(collection, portion)
@@ -62,8 +62,10 @@ def insert(collection: Collection, tenant: int, entries: Sequence[MemoryEntry]) 
 def _insert(collection: Collection, tenant: int, entries: Sequence[MemoryEntry]) -> None:
     session = collection.session
     session.execute_many(
-        f"INSERT INTO {{memories}} (tenant, {_NAMES}) VALUES (%s, {_VALUES})",  # noqa: S608 - the code's own names
+        "INSERT INTO {memories} (tenant, {names}) VALUES (%s, {values})",
         [(tenant, *values_of(entry)) for entry in entries],
+        names=_NAMES,
+        values=_VALUES,
     )
     session.execute_many(
         "INSERT INTO {words} (tenant, seq, words) VALUES (%s, %s, %s)",
@@ -94,10 +96,8 @@ def _incoming(entry: MemoryEntry) -> tuple[Any, ...]:
 
 
 def _move(collection: Collection, tenant: int) -> None:
-    collection.execute(
-        f"INSERT INTO {{memories}} (tenant, {_NAMES}) SELECT %s, {_MOVED} FROM pg_temp.lamina_incoming",  # noqa: S608
-        (tenant,),
-    )
+    query = "INSERT INTO {memories} (tenant, {names}) SELECT %s, {values} FROM pg_temp.lamina_incoming"
+    collection.execute(query, (tenant,), names=_NAMES, values=_MOVED)
     query = "INSERT INTO {words} (tenant, seq, words) SELECT %s, seq, words FROM pg_temp.lamina_incoming"
     collection.execute(query, (tenant,))
     query = (

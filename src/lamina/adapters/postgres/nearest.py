@@ -30,7 +30,7 @@ _SPARE: Final = 32
 _SCANNED: Final = 200_000
 """How many entries an index scan may look at before it gives up."""
 
-_JOINED: Final = "{vectors} AS v JOIN {memories} AS m ON m.tenant = v.tenant AND m.seq = v.seq"
+_ROWS: Final = "{vectors} AS v JOIN {memories} AS m ON m.tenant = v.tenant AND m.seq = v.seq"
 
 
 def nearest(collection: Collection, embedding: Vector, options: SearchOptions, pgvector: Pgvector) -> list[SearchHit]:
@@ -68,8 +68,9 @@ def _pool(collection: Collection, embedding: Vector, options: SearchOptions, pgv
 
 def _are_many(collection: Collection, options: SearchOptions) -> bool:
     condition = admitted(options.scope, options.filter)
-    query = f"SELECT count(*) FROM (SELECT FROM {_JOINED} WHERE {condition.text} LIMIT %s) AS found"
-    (number,) = collection.execute(query, (*condition.parameters, ALL_UP_TO + 1)).fetchone() or (0,)
+    query = "SELECT count(*) FROM (SELECT FROM {rows} WHERE {condition} LIMIT %s) AS found"
+    parameters = (*condition.parameters, ALL_UP_TO + 1)
+    (number,) = collection.execute(query, parameters, rows=_ROWS, condition=condition.text).fetchone() or (0,)
     return bool(number > ALL_UP_TO)
 
 
@@ -86,26 +87,28 @@ def _by_index(collection: Collection, towards: Vector, options: SearchOptions, p
     collection.execute(query, (list(settings), list(settings.values())))
     condition = admitted(options.scope, options.filter)
     query = (
-        f"SELECT v.seq FROM {_JOINED} WHERE v.dimensions = {{length}} AND {condition.text}"
+        "SELECT v.seq FROM {rows} WHERE v.dimensions = {length} AND {condition}"
         " ORDER BY v.direction::{kind} {away} %s::real[]::{vector}::{kind} LIMIT %s"
     )
     parameters = (*condition.parameters, reals_of(towards), size)
-    return [seq for (seq,) in collection.execute(query, parameters, **pgvector.indexed(len(towards)))]
+    parts = {"rows": _ROWS, "condition": condition.text, **pgvector.indexed(len(towards))}
+    return [seq for (seq,) in collection.execute(query, parameters, **parts)]
 
 
 def _by_comparing(collection: Collection, towards: Vector, options: SearchOptions, pgvector: Pgvector) -> list[int]:
     condition = admitted(options.scope, options.filter)
     query = (
-        f"WITH found AS MATERIALIZED (SELECT v.seq, m.id, v.direction FROM {_JOINED} WHERE {condition.text})"
+        "WITH found AS MATERIALIZED (SELECT v.seq, m.id, v.direction FROM {rows} WHERE {condition})"
         " SELECT seq FROM found ORDER BY direction {away} %s::real[]::{vector}, id LIMIT %s"
     )
     parameters = (*condition.parameters, reals_of(towards), options.limit + _SPARE)
-    return [seq for (seq,) in collection.execute(query, parameters, **pgvector.parts)]
+    parts = {"rows": _ROWS, "condition": condition.text, **pgvector.parts}
+    return [seq for (seq,) in collection.execute(query, parameters, **parts)]
 
 
 def _everything(collection: Collection, options: SearchOptions, *, is_zero: bool) -> list[int]:
     """All candidates; or as many as are asked for, by id, where all are equally far away."""
     condition = admitted(options.scope, options.filter)
-    query = f"SELECT v.seq FROM {_JOINED} WHERE {condition.text} ORDER BY m.id LIMIT %s"
-    limit = options.limit if is_zero else None
-    return [seq for (seq,) in collection.execute(query, (*condition.parameters, limit))]
+    query = "SELECT v.seq FROM {rows} WHERE {condition} ORDER BY m.id LIMIT %s"
+    parameters = (*condition.parameters, options.limit if is_zero else None)
+    return [seq for (seq,) in collection.execute(query, parameters, rows=_ROWS, condition=condition.text)]

@@ -101,11 +101,11 @@ def make_index(session: Session, table: str, pgvector: Pgvector, dimensions: int
     """See to it that the vectors of this length have an index, if they can have one."""
     if dimensions > LONGEST_INDEXED or not pgvector.scans_on:
         return
-    name = sql.Identifier(name_of(table, f"vectors_{int(dimensions)}"))
+    name = name_of(table, f"vectors_{dimensions}")
     if session.execute(
         "SELECT FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace"
         " WHERE n.nspname = %s AND c.relname = %s",
-        (session.schema.name, name_of(table, f"vectors_{int(dimensions)}")),
+        (session.schema.name, name),
     ).rowcount:
         return
     take_turn(session)
@@ -114,7 +114,7 @@ def make_index(session: Session, table: str, pgvector: Pgvector, dimensions: int
             session.execute(
                 "CREATE INDEX IF NOT EXISTS {index} ON {vectors} USING hnsw ((direction::{kind}) {operators})"
                 " WHERE dimensions = {length}",
-                index=name,
+                index=sql.Identifier(name),
                 **pgvector.indexed(dimensions),
             )
     except psycopg.errors.InsufficientPrivilege:
@@ -158,7 +158,5 @@ def _is_at_hand(session: Session) -> bool:
 
 
 def _has_directions(session: Session) -> bool:
-    query = (
-        "SELECT FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = 'direction' AND NOT attisdropped"
-    )
+    query = "SELECT FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = 'direction' AND NOT attisdropped"
     return bool(session.execute(query, (session.schema.sql("{vectors}").decode(),)).rowcount)

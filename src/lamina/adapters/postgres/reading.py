@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import LiteralString
+from typing import Final
 
 from lamina.adapters._shared.draft import Draft, Likeness
 from lamina.adapters._shared.records import Stored
@@ -32,7 +32,12 @@ __all__ = [
     "possible",
 ]
 
-_VECTOR_JOINED: LiteralString = " LEFT JOIN {vectors} AS v ON v.tenant = m.tenant AND v.seq = m.seq"
+_BARE: Final = {"selected": f"{SELECTED}, NULL", "rows": "{memories} AS m"}
+_WHOLE: Final = {
+    "selected": f"{SELECTED}, {SELECTED_VECTOR}",
+    "rows": "{memories} AS m LEFT JOIN {vectors} AS v ON v.tenant = m.tenant AND v.seq = m.seq",
+}
+"""What `entry_of` reads, without and with the vector, as parts of a statement."""
 
 
 def load(collection: Collection, ids: Iterable[str], *, embeddings: bool, locks: bool) -> list[Stored]:
@@ -43,9 +48,9 @@ def load(collection: Collection, ids: Iterable[str], *, embeddings: bool, locks:
     wanted = possible(ids)
     if not wanted:
         return []
-    query = f"SELECT {_columns(embeddings)} WHERE m.tenant = {{this_tenant}} AND m.id = ANY(%s::text[]) ORDER BY m.seq"
+    query = "SELECT {selected} FROM {rows} WHERE m.tenant = {this_tenant} AND m.id = ANY(%s::text[]) ORDER BY m.seq"
     query += " FOR NO KEY UPDATE OF m" if locks else ""
-    rows = collection.execute(query, (collection.tenant, wanted))
+    rows = collection.execute(query, (collection.tenant, wanted), **(_WHOLE if embeddings else _BARE))
     return [Stored(entry_of(row, collection.tenant), None) for row in rows]
 
 
@@ -61,12 +66,12 @@ def alike_to(collection: Collection, entries: Sequence[MemoryEntry]) -> list[Sto
         return []
     places = [[getattr(each, name) for each in wanted] for name in ("owner", "namespace", "layer")]
     query = (
-        f"SELECT {_columns(embeddings=True)} WHERE m.tenant = {{this_tenant}} AND m.digest = ANY(%s::bytea[])"
+        "SELECT {selected} FROM {rows} WHERE m.tenant = {this_tenant} AND m.digest = ANY(%s::bytea[])"
         " AND (m.owner, m.namespace, m.layer, m.digest) IN"
         " (SELECT * FROM unnest(%s::text[], %s::text[], %s::text[], %s::bytea[])) ORDER BY m.seq"
     )
     digests = [digest_of(each.digest) for each in wanted]
-    rows = collection.execute(query, (collection.tenant, digests, *places, digests))
+    rows = collection.execute(query, (collection.tenant, digests, *places, digests), **_WHOLE)
     return [Stored(entry_of(row, collection.tenant), None) for row in rows]
 
 
@@ -88,30 +93,32 @@ def find_duplicate(
 ) -> MemoryEntry | None:
     """As `MemoryAdapter.find_duplicate`."""
     condition = admitted(scope, MemoryFilter(now=now, layers=frozenset({layer})))
-    query = f"SELECT {_columns(embeddings=True)} WHERE m.digest = %s AND {condition.text} ORDER BY m.seq LIMIT 1"
-    row = collection.execute(query, (digest, *condition.parameters)).fetchone()
+    query = "SELECT {selected} FROM {rows} WHERE m.digest = %s AND {condition} ORDER BY m.seq LIMIT 1"
+    row = collection.execute(query, (digest, *condition.parameters), condition=condition.text, **_WHOLE).fetchone()
     return None if row is None else entry_of(row, collection.tenant)
 
 
 def list_entries(collection: Collection, options: ListOptions) -> list[MemoryEntry]:
     """As `MemoryAdapter.list`."""
     condition = admitted(options.scope, options.filter)
-    query = f"SELECT {_columns(options.include_embeddings)} WHERE {condition.text}"
+    query = "SELECT {selected} FROM {rows} WHERE {condition}"
     parameters = list(condition.parameters)
     if options.order is Order.RELEVANCE:
         query += " ORDER BY m.relevance DESC, m.created_at DESC, m.id"
     else:
         query += " AND m.seq > %s ORDER BY m.seq"
         parameters.append(options.after or 0)
-    rows = collection.execute(f"{query} LIMIT %s OFFSET %s", (*parameters, options.limit, options.offset))
+    query += " LIMIT %s OFFSET %s"
+    parts = _WHOLE if options.include_embeddings else _BARE
+    rows = collection.execute(query, (*parameters, options.limit, options.offset), condition=condition.text, **parts)
     return [entry_of(row, collection.tenant) for row in rows]
 
 
 def count(collection: Collection, scope: Scope, filter: MemoryFilter) -> int:
     """As `MemoryAdapter.count`."""
     condition = admitted(scope, filter)
-    query = f"SELECT count(*) FROM {{memories}} AS m WHERE {condition.text}"
-    (number,) = collection.execute(query, condition.parameters).fetchone() or (0,)
+    query = "SELECT count(*) FROM {memories} AS m WHERE {condition}"
+    (number,) = collection.execute(query, condition.parameters, condition=condition.text).fetchone() or (0,)
     return int(number)
 
 
@@ -121,8 +128,8 @@ def entries_by_seq(collection: Collection, seqs: Sequence[int], *, embeddings: b
     Raises:
         StoreDamaged: one of these, which stand in an index, is no entry.
     """
-    query = f"SELECT {_columns(embeddings)} WHERE m.tenant = {{this_tenant}} AND m.seq = ANY(%s::bigint[])"
-    rows = collection.execute(query, (collection.tenant, list(seqs)))
+    query = "SELECT {selected} FROM {rows} WHERE m.tenant = {this_tenant} AND m.seq = ANY(%s::bigint[])"
+    rows = collection.execute(query, (collection.tenant, list(seqs)), **(_WHOLE if embeddings else _BARE))
     found = {row[0]: entry_of(row, collection.tenant) for row in rows}
     if not found.keys() >= set(seqs):
         raise damaged("an index leads to a memory that is not there")
@@ -143,9 +150,3 @@ def meta_values(collection: Collection, keys: Iterable[str]) -> dict[str, str]:
     """What `save_meta` kept under those of the keys under which there is something."""
     query = "SELECT key, value FROM {meta} WHERE tenant = {this_tenant} AND key = ANY(%s::text[])"
     return dict(collection.execute(query, (collection.tenant, possible(keys))).fetchall())
-
-
-def _columns(embeddings: bool) -> str:
-    """What is selected of which tables."""
-    vector = SELECTED_VECTOR if embeddings else "NULL"
-    return f"{SELECTED}, {vector} FROM {{memories}} AS m{_VECTOR_JOINED if embeddings else ''}"

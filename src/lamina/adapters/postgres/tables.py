@@ -39,7 +39,7 @@ def collection_of(schema: str, table: str) -> Component:
     Raises:
         ConfigError: the table or the schema cannot have this name.
     """
-    if not isinstance(table, str) or not _NAME.fullmatch(table):
+    if not _NAME.fullmatch(str(table)):
         remedy = "Use ASCII letters, digits and underscores, at most 63, starting with a letter."
         raise ConfigError("table", f"{table!r:.100} cannot name a table", remedy)
     tables = {"memories": table} | {part: name_of(table, part) for part in _TABLES}
@@ -65,7 +65,7 @@ class Collection:
     tenant: str
 
     def execute(
-        self, template: LiteralString, parameters: Sequence[Any] = (), **parts: sql.Composable
+        self, template: LiteralString, parameters: Sequence[Any] = (), /, **parts: LiteralString | sql.Composable
     ) -> psycopg.Cursor[tuple[Any, ...]]:
         """Run one statement, as `Session.execute`; `{this_tenant}` takes the tenant's name as its parameter."""
         return self.session.execute(template, parameters, **parts)

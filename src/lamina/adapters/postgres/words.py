@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import Final
 
 from lamina.adapters._shared.where_sql import Sql
 from lamina.adapters._shared.word_ranking import forms_of, rank_by_words, rarity
@@ -18,7 +19,7 @@ from lamina.ports.memory_adapter import SearchHit, SearchOptions, TermStatistics
 
 __all__ = ["matching", "statistics"]
 
-_JOINED = "{words} AS w JOIN {memories} AS m ON m.tenant = w.tenant AND m.seq = w.seq"
+_ROWS: Final = "{words} AS w JOIN {memories} AS m ON m.tenant = w.tenant AND m.seq = w.seq"
 
 
 def matching(collection: Collection, terms: Sequence[Term], options: SearchOptions) -> list[SearchHit]:
@@ -27,11 +28,15 @@ def matching(collection: Collection, terms: Sequence[Term], options: SearchOptio
     score = _score(collection.tenant, terms, weights)
     condition = admitted(options.scope, options.filter)
     query = (
-        f"SELECT m.seq FROM {_JOINED} WHERE w.words && %s::bigint[] AND {condition.text}"
-        f" ORDER BY {score.text} DESC, m.id LIMIT %s"
+        "SELECT m.seq FROM {rows} WHERE w.words && %s::bigint[] AND {condition} ORDER BY {score} DESC, m.id LIMIT %s"
     )
-    hashes = hashes_of(collection.tenant, forms_of(terms))
-    rows = collection.execute(query, (hashes, *condition.parameters, *score.parameters, options.limit)).fetchall()
+    parameters = (
+        hashes_of(collection.tenant, forms_of(terms)),
+        *condition.parameters,
+        *score.parameters,
+        options.limit,
+    )
+    rows = collection.execute(query, parameters, rows=_ROWS, condition=condition.text, score=score.text)
     pool = entries_by_seq(collection, [seq for (seq,) in rows], embeddings=options.include_embeddings)
     return rank_by_words(terms, weights, pool, options.limit)
 
@@ -56,10 +61,11 @@ def _frequencies(collection: Collection, scope: Scope, words: Sequence[str], now
     hashes = hashes_of(collection.tenant, words)
     condition = admitted(scope, MemoryFilter(now=now))
     query = (
-        f"SELECT f.hash, count(*) FROM {_JOINED} CROSS JOIN unnest(%s::bigint[]) AS f (hash)"
-        f" WHERE w.words && %s::bigint[] AND f.hash = ANY(w.words) AND {condition.text} GROUP BY f.hash"
+        "SELECT f.hash, count(*) FROM {rows} CROSS JOIN unnest(%s::bigint[]) AS f (hash)"
+        " WHERE w.words && %s::bigint[] AND f.hash = ANY(w.words) AND {condition} GROUP BY f.hash"
     )
-    found = dict(collection.execute(query, (hashes, hashes, *condition.parameters)).fetchall())
+    parameters = (hashes, hashes, *condition.parameters)
+    found = dict(collection.execute(query, parameters, rows=_ROWS, condition=condition.text).fetchall())
     return {word: found.get(hash, 0) for word, hash in zip(words, hashes, strict=True)}
 
 

@@ -79,18 +79,19 @@ def change(
 def touch(collection: Collection, scope: Scope, ids: Sequence[str], now: datetime) -> None:
     """As `MemoryAdapter.touch`: in one statement, which locks the rows in order and then counts."""
     condition = within(scope)
-    counted = {id: 0 for id in possible(ids)}
+    counted = dict.fromkeys(possible(ids), 0)
     for id in ids:
         if id in counted:
             counted[id] += 1
     statement = (
         "WITH read AS (SELECT m.tenant, m.seq, asked.times FROM {memories} AS m"
         " JOIN unnest(%s::text[], %s::bigint[]) AS asked (id, times) ON m.id = asked.id"
-        f" WHERE {condition.text} ORDER BY m.seq FOR NO KEY UPDATE OF m)"
+        " WHERE {condition} ORDER BY m.seq FOR NO KEY UPDATE OF m)"
         " UPDATE {memories} AS m SET access_count = m.access_count + read.times, last_accessed_at = %s"
         " FROM read WHERE m.tenant = read.tenant AND m.seq = read.seq"
     )
-    collection.execute(statement, (list(counted), list(counted.values()), *condition.parameters, now))
+    parameters = (list(counted), list(counted.values()), *condition.parameters, now)
+    collection.execute(statement, parameters, condition=condition.text)
 
 
 def drop_embeddings(collection: Collection, scope: Scope) -> int:
@@ -98,10 +99,9 @@ def drop_embeddings(collection: Collection, scope: Scope) -> int:
     lock(collection)
     condition = within(scope)
     statement = (
-        "DELETE FROM {vectors} AS v USING {memories} AS m"
-        f" WHERE v.tenant = m.tenant AND v.seq = m.seq AND {condition.text}"
+        "DELETE FROM {vectors} AS v USING {memories} AS m WHERE v.tenant = m.tenant AND v.seq = m.seq AND {condition}"
     )
-    return collection.execute(statement, condition.parameters).rowcount
+    return collection.execute(statement, condition.parameters, condition=condition.text).rowcount
 
 
 def expect_meta(collection: Collection, expected: Mapping[str, str | None]) -> None:
@@ -158,7 +158,7 @@ def _update(collection: Collection, locked: Locked, changes: Sequence[Change]) -
         else:
             vectors.append((*place, len(each.new.embedding), reals_of(each.new.embedding)))
     session = collection.session
-    session.execute_many(f"UPDATE {{memories}} SET {_ASSIGNED} WHERE tenant = %s AND seq = %s", rows)  # noqa: S608
+    session.execute_many("UPDATE {memories} SET {assigned} WHERE tenant = %s AND seq = %s", rows, assigned=_ASSIGNED)
     session.execute_many("UPDATE {words} SET words = %s WHERE tenant = %s AND seq = %s", words)
     if bare:
         query = "DELETE FROM {vectors} WHERE tenant = %s AND seq = ANY(%s::bigint[])"

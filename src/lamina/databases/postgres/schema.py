@@ -15,9 +15,6 @@ from lamina.errors import ConfigError
 
 __all__ = ["Schema", "Session"]
 
-KEPT: Final = 1_000
-"""How many statements are kept as they are sent."""
-
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 
 
@@ -53,19 +50,21 @@ class Schema:
             self._words[word] = sql.SQL(fragment).format(**self._words)
         self._made: dict[str, bytes] = {}
 
-    def sql(self, template: LiteralString, **parts: sql.Composable) -> bytes:
+    def sql(self, template: LiteralString, **parts: LiteralString | sql.Composable) -> bytes:
         """The template with `{schema}` and the other words in it, `parts` among them.
 
-        Without parts it is made once for each template.
+        A part that is a text is a template itself. Without parts it is made once for each template.
         """
         if parts:
-            return sql.SQL(template).format(**self._words, **parts).as_bytes()
+            made_parts = {word: self._composed(part) for word, part in parts.items()}
+            return sql.SQL(template).format(**self._words, **made_parts).as_bytes()
         made = self._made.get(template)
         if made is None:
-            if len(self._made) >= KEPT:
-                self._made.clear()  # conditions that users think of make templates without end
             made = self._made[template] = sql.SQL(template).format(**self._words).as_bytes()
         return made
+
+    def _composed(self, part: LiteralString | sql.Composable) -> sql.Composable:
+        return part if isinstance(part, sql.Composable) else sql.SQL(part).format(**self._words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +78,15 @@ class Session:
         self,
         template: LiteralString,
         parameters: Sequence[Any] | Mapping[str, Any] | None = None,
-        **parts: sql.Composable,
+        /,
+        **parts: LiteralString | sql.Composable,
     ) -> psycopg.Cursor[tuple[Any, ...]]:
         """Run one statement; the template is as in `Schema.sql`, with `%s` for each parameter."""
         return self.connection.execute(self.schema.sql(template, **parts), parameters)
 
-    def execute_many(self, template: LiteralString, rows: Iterable[Sequence[Any]]) -> None:
+    def execute_many(
+        self, template: LiteralString, rows: Iterable[Sequence[Any]], **parts: LiteralString | sql.Composable
+    ) -> None:
         """Run one statement for each row of parameters, in few round trips."""
         with self.connection.cursor() as cursor:
-            cursor.executemany(self.schema.sql(template), rows)
+            cursor.executemany(self.schema.sql(template, **parts), rows)

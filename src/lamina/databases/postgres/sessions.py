@@ -98,15 +98,20 @@ def finish(connection: Connection, work: Callable[[Connection], T]) -> T:
     """Do the work in the transaction that was begun, and commit; if it fails, nothing of it is kept."""
     try:
         outcome = work(connection)
-        if connection.info.transaction_status != TransactionStatus.INTRANS:
-            problem = "a statement of a transaction failed unseen, so that nothing of it was written"
-            raise AdapterError(BACKEND, problem, "Please report it.")
+        _check_sound(connection)
         connection.execute(b"COMMIT")
     except BaseException:
         with suppress(psycopg.Error):
             connection.rollback()
         raise
     return outcome
+
+
+def _check_sound(connection: Connection) -> None:
+    """Refuse to commit what the server would only roll back."""
+    if connection.info.transaction_status != TransactionStatus.INTRANS:
+        problem = "a statement of a transaction failed unseen, so that nothing of it was written"
+        raise AdapterError(BACKEND, problem, "Please report it.")
 
 
 def _check_server(connection: Connection, address: Address) -> None:
