@@ -21,10 +21,10 @@ from lamina.testing import MemoryAdapterContract
 class Place:
     """A database, with connections that are kept from test to test."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, direct_url: str) -> None:
         self.database = PostgresDatabase(url)
         asyncio.run(self.database.open())
-        self._aside = psycopg.connect(url, autocommit=True)
+        self._aside = psycopg.connect(direct_url, autocommit=True)
 
     def empty(self) -> None:
         name = self._aside.execute("SELECT current_user").fetchone()[0]
@@ -46,7 +46,7 @@ def place(server, *, through=None, pgvector=True) -> Iterator[Place]:
     server.make_database(name, owner="lamina_app")
     if pgvector:  # which only a superuser may install
         server.run("CREATE EXTENSION vector", url=server.url_of(name))
-    made = Place((through or server).url_of(name, user="lamina_app"))
+    made = Place((through or server).url_of(name, user="lamina_app"), server.url_of(name, user="lamina_app"))
     try:
         yield made
     finally:

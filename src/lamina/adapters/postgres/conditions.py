@@ -74,16 +74,17 @@ def _filter_parts(filter: MemoryFilter) -> Iterable[Sql]:
         yield Sql("(m.expires_at IS NULL OR m.expires_at > %s)", (filter.now,))
     elif filter.expiry is Expiry.EXPIRED:
         yield Sql("coalesce(m.expires_at <= %s, false)", (filter.now,))
-    if filter.tags:
-        yield Sql("m.tags @> %s::text[]", (list(filter.tags),))
-    if filter.tags_any:
-        yield Sql("m.tags && %s::text[]", (list(filter.tags_any),))
-    for column, least in (("relevance", filter.min_relevance), ("confidence", filter.min_confidence)):
-        if least is not None:
-            yield Sql(f"m.{column} >= %s::float8", (float(least),))
-    for column, before in (("created_at", filter.created_before), ("updated_at", filter.updated_before)):
-        if before is not None:
-            yield Sql(f"m.{column} < %s", (before,))
+    compared: Mapping[str, Any] = {
+        "m.tags @> %s::text[]": list(filter.tags) or None,
+        "m.tags && %s::text[]": list(filter.tags_any) or None,
+        "m.relevance >= %s::float8": filter.min_relevance,
+        "m.confidence >= %s::float8": filter.min_confidence,
+        "m.created_at < %s": filter.created_before,
+        "m.updated_at < %s": filter.updated_before,
+    }
+    for text, value in compared.items():
+        if value is not None:
+            yield Sql(text, (value,))
     if filter.has_embedding is not None:
         found = "EXISTS (SELECT FROM {vectors} AS h WHERE h.tenant = m.tenant AND h.seq = m.seq)"
         yield Sql(found if filter.has_embedding else f"NOT {found}")

@@ -91,8 +91,8 @@ def _by_index(collection: Collection, towards: Vector, options: SearchOptions, p
         " ORDER BY v.direction::{kind} {away} %s::real[]::{vector}::{kind} LIMIT %s"
     )
     parameters = (*condition.parameters, reals_of(towards), size)
-    parts = {"rows": _ROWS, "condition": condition.text, **pgvector.indexed(len(towards))}
-    return [seq for (seq,) in collection.execute(query, parameters, **parts)]
+    rows = collection.execute(query, parameters, rows=_ROWS, condition=condition.text, **pgvector.indexed(len(towards)))
+    return [seq for (seq,) in rows]
 
 
 def _by_comparing(collection: Collection, towards: Vector, options: SearchOptions, pgvector: Pgvector) -> list[int]:
@@ -102,8 +102,8 @@ def _by_comparing(collection: Collection, towards: Vector, options: SearchOption
         " SELECT seq FROM found ORDER BY direction {away} %s::real[]::{vector}, id LIMIT %s"
     )
     parameters = (*condition.parameters, reals_of(towards), options.limit + _SPARE)
-    parts = {"rows": _ROWS, "condition": condition.text, **pgvector.parts}
-    return [seq for (seq,) in collection.execute(query, parameters, **parts)]
+    rows = collection.execute(query, parameters, rows=_ROWS, condition=condition.text, **pgvector.parts)
+    return [seq for (seq,) in rows]
 
 
 def _everything(collection: Collection, options: SearchOptions, *, is_zero: bool) -> list[int]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, LiteralString
 
 import psycopg
-from psycopg import sql
+from psycopg.sql import SQL, Composable, Identifier
 
 from lamina.databases.postgres.sessions import Connection
 from lamina.errors import ConfigError
@@ -43,28 +43,28 @@ class Schema:
             remedy = "Use ASCII letters, digits and underscores, at most 63, beginning with no digit and not with pg_."
             raise ConfigError("schema", f"{name!r:.100} cannot name a schema", remedy)
         self.name: Final = name
-        self._words: dict[str, sql.Composable] = {"schema": sql.Identifier(name)}
-        self._words |= {word: sql.Identifier(name, table) for word, table in (tables or {}).items()}
-        self._words |= {word: sql.Identifier(each) for word, each in (names or {}).items()}
+        self._words: dict[str, Composable] = {"schema": Identifier(name)}
+        self._words |= {word: Identifier(name, table) for word, table in (tables or {}).items()}
+        self._words |= {word: Identifier(each) for word, each in (names or {}).items()}
         for word, fragment in (fragments or {}).items():
-            self._words[word] = sql.SQL(fragment).format(**self._words)
+            self._words[word] = SQL(fragment).format(**self._words)
         self._made: dict[str, bytes] = {}
 
-    def sql(self, template: LiteralString, **parts: LiteralString | sql.Composable) -> bytes:
+    def sql(self, template: LiteralString, **parts: LiteralString | Composable) -> bytes:
         """The template with `{schema}` and the other words in it, `parts` among them.
 
         A part that is a text is a template itself. Without parts it is made once for each template.
         """
         if parts:
             made_parts = {word: self._composed(part) for word, part in parts.items()}
-            return sql.SQL(template).format(**self._words, **made_parts).as_bytes()
+            return SQL(template).format(**self._words, **made_parts).as_bytes()
         made = self._made.get(template)
         if made is None:
-            made = self._made[template] = sql.SQL(template).format(**self._words).as_bytes()
+            made = self._made[template] = SQL(template).format(**self._words).as_bytes()
         return made
 
-    def _composed(self, part: LiteralString | sql.Composable) -> sql.Composable:
-        return part if isinstance(part, sql.Composable) else sql.SQL(part).format(**self._words)
+    def _composed(self, part: LiteralString | Composable) -> Composable:
+        return part if isinstance(part, Composable) else SQL(part).format(**self._words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +79,13 @@ class Session:
         template: LiteralString,
         parameters: Sequence[Any] | Mapping[str, Any] | None = None,
         /,
-        **parts: LiteralString | sql.Composable,
+        **parts: LiteralString | Composable,
     ) -> psycopg.Cursor[tuple[Any, ...]]:
         """Run one statement; the template is as in `Schema.sql`, with `%s` for each parameter."""
         return self.connection.execute(self.schema.sql(template, **parts), parameters)
 
     def execute_many(
-        self, template: LiteralString, rows: Iterable[Sequence[Any]], **parts: LiteralString | sql.Composable
+        self, template: LiteralString, rows: Iterable[Sequence[Any]], **parts: LiteralString | Composable
     ) -> None:
         """Run one statement for each row of parameters, in few round trips."""
         with self.connection.cursor() as cursor:
