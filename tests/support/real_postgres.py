@@ -43,7 +43,7 @@ class Runs:
         if owner is None:
             self.run(f'CREATE DATABASE "{name}"')
             return self.url_of(name)
-        if not self.run("SELECT FROM pg_roles WHERE rolname = %s", owner):
+        if not self.run("SELECT 1 FROM pg_roles WHERE rolname = %s", owner):
             self.run(f'CREATE ROLE "{owner}" LOGIN')
         self.run(f'CREATE DATABASE "{name}" OWNER "{owner}"')
         return self.url_of(name, user=owner)

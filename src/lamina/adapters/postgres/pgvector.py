@@ -113,7 +113,7 @@ def make_index(session: Session, table: str, pgvector: Pgvector, dimensions: int
         with session.connection.transaction():
             session.execute(
                 "CREATE INDEX IF NOT EXISTS {index} ON {vectors} USING hnsw ((direction::{kind}) {operators})"
-                " WHERE dimensions = {length}",
+                " WITH (ef_construction = 128) WHERE dimensions = {length}",
                 index=sql.Identifier(name),
                 **pgvector.indexed(dimensions),
             )
