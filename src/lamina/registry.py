@@ -90,7 +90,16 @@ def adopt_language_model(thing: object) -> LanguageModel:
 
 
 def open_earlier(path: str | PathLike[str]) -> EarlierStore:
-    """The SQLite file that version 1 wrote, to be read where it is."""
+    """The SQLite file that version 1 wrote, or the PostgreSQL database at a URL, to be read where it is.
+
+    Raises:
+        MissingExtra: it is a URL, and `lamina[postgres]` is not installed.
+    """
+    if isinstance(path, str) and path.startswith(("postgresql://", "postgres://")):
+        import lamina.databases.postgres  # noqa: F401 - says which extra is missing
+        from lamina.databases.earlier_postgres import EarlierPostgres
+
+        return EarlierPostgres(path)
     from lamina.databases.earlier_sqlite import EarlierSqlite
 
     return EarlierSqlite(Path(path))

@@ -121,11 +121,16 @@ async def export(
 
 async def migrate_v1(
     session: Session,
-    file: Annotated[str, typer.Argument(help="The SQLite file that version 1 wrote.", show_default=False)],
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="The SQLite file that version 1 wrote, or postgresql://… for its database.", show_default=False
+        ),
+    ],
     *,
     no_embed: Annotated[bool, typer.Option("--no-embed", help="Leave them without vectors.")] = False,
 ) -> None:
-    """Copy the memories of version 1 from its SQLite file, which is not changed.
+    """Copy the memories of version 1 from its SQLite file or PostgreSQL database, which is not changed.
 
     They keep their ids. Those that are there already are skipped, so doing it twice changes nothing. Rows that
     cannot be stored are told by their number.

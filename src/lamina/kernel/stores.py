@@ -50,6 +50,8 @@ def choose_stores(config: LaminaConfig) -> Stores:
     name = memory.adapter_name()
     chunks_table = _CHUNKS if memory.table == _DEFAULT_TABLE else f"{memory.table}_chunks"
     file = SqliteDatabase(_place(config))
+    if name == _POSTGRES and memory.url is not None:
+        return _in_postgres(config, memory.url, chunks_table, file)
     if name in {None, "sqlite"} and memory.url is None:
         if not _is_made(memory):
             memory = _with_adapter(memory, SqliteAdapter(database=file, table=memory.table))
@@ -80,10 +82,21 @@ def _place(config: LaminaConfig) -> Path | str:
     return (config.data_dir or DEFAULT_DATA_DIR) / DATABASE
 
 
+def _in_postgres(config: LaminaConfig, url: str, chunks_table: str, file: SqliteDatabase) -> Stores:
+    """Memories, chunks, threads and heads on the same connections, unless a `state_url` keeps some apart."""
+    from lamina.adapters.postgres import PostgresAdapter
+    from lamina.databases.postgres import PostgresDatabase
+    from lamina.state.postgres import PostgresStateStore
+
+    database = PostgresDatabase(url)
+    memory = _with_adapter(config.memory, PostgresAdapter(database=database, table=config.memory.table))
+    chunks = PostgresAdapter(database=database, table=chunks_table)
+    is_shared = config.state_url in {None, url}
+    return Stores(memory, chunks, PostgresStateStore(database=database) if is_shared else _state(config, file))
+
+
 def _state(config: LaminaConfig, file: SqliteDatabase) -> StateStore:
     url = config.state_url
-    if url is None and config.memory.adapter_name() == _POSTGRES:
-        url = config.memory.url
     return SqliteStateStore(database=file) if url is None else open_state(url)
 
 

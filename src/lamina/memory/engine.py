@@ -187,9 +187,9 @@ class MemoryEngine:
     async def migrate_v1(self, path: str | PathLike[str] | None = None) -> MigrationReport:
         """Copy the memories of version 1 from an SQLite file, by default that of `v1_path`; it is not changed.
 
-        They keep their ids, become this tenant's, and say `v1:` and their table as `source`. Those whose id
-        exists are skipped, so doing it twice changes nothing; rows that cannot be stored are reported. As with
-        `restore`, hooks do not run and nothing is embedded. Afterwards recalls no longer look into the file.
+        `path` may also be a `postgresql://` URL. They keep their ids, become this tenant's, and say `v1:` and their
+        table as `source`. Those whose id exists are skipped, so doing it twice changes nothing; rows that cannot be
+        stored are reported. Hooks do not run, nothing is embedded, and recalls no longer look into the file.
 
         Raises:
             InvalidInput: there is no such file, or it holds no memories of version 1.

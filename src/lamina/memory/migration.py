@@ -20,7 +20,7 @@ async def migrate(runtime: Runtime, writer: Writer, path: str | PathLike[str] | 
     tables = await source.tables()
     if not tables:
         problem = f"{source.place} holds no table of memories of version 1"
-        raise InvalidInput("path", problem, "Give the file that version 1 wrote.")
+        raise InvalidInput("path", problem, "Give the file, or the URL of the database, that version 1 wrote.")
     report = MigrationReport()
     for table in tables:
         number = 1

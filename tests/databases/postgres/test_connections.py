@@ -41,7 +41,7 @@ async def test_after_a_restart_of_the_server_the_next_calls_work_on_new_connecti
     await handle.write(add(1))
     former = set(await asyncio.gather(*(handle.read(lambda s: (sleeping(0.05)(s), backend(s))[1]) for _ in range(4))))
     assert len(former) == 4
-    postgres.stop()
+    postgres.halt()
     try:
         with pytest.raises(AdapterUnavailable, match="cannot be reached"):
             await handle.read(count)
@@ -54,7 +54,7 @@ async def test_after_a_restart_of_the_server_the_next_calls_work_on_new_connecti
 
 async def test_a_restart_between_two_calls_is_not_noticed(handle, postgres, add, count):
     await handle.write(add(1))
-    postgres.stop()
+    postgres.halt()
     postgres.start()
     await handle.write(add(2))
     assert await handle.read(count) == 2

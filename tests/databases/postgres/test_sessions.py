@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import socket
 import struct
 import threading
 
+import psycopg
 import pytest
 
 from lamina.databases.postgres import PostgresDatabase
@@ -55,22 +58,23 @@ async def test_a_database_of_another_encoding_is_refused(postgres):
         postgres.run("DROP DATABASE latin")
 
 
-async def test_a_session_is_set_to_what_the_stores_count_on(joined, postgres_url):
+async def test_a_transaction_is_set_to_what_the_stores_count_on(joined, postgres_url):
     # Of these the url asks for the opposite, as the settings of a server or of a user may.
     wish = "options=-c%20TimeZone%3DAsia/Tokyo%20-c%20DateStyle%3DGerman%20-c%20synchronous_commit%3Doff"
-    wish += "%20-c%20default_transaction_isolation%3Dserializable"
+    wish += "%20-c%20default_transaction_isolation%3Dserializable%20-c%20extra_float_digits%3D-5"
     handle = await joined(f"{postgres_url}&{wish}", statement_timeout=7.5)
     names = (
-        "TimeZone DateStyle synchronous_commit default_transaction_isolation statement_timeout "
+        "TimeZone DateStyle synchronous_commit transaction_isolation extra_float_digits statement_timeout "
         "idle_in_transaction_session_timeout client_encoding application_name"
     ).split()
     query = "SELECT name, current_setting(name) FROM unnest(%s::text[]) AS name"
-    found = dict(await handle.read(lambda session: session.execute(query, (names,)).fetchall()))
+    found = dict(await handle.write(lambda session: session.execute(query, (names,)).fetchall()))
     assert found.pop("DateStyle").startswith("ISO")
     assert found == {
         "TimeZone": "UTC",
         "synchronous_commit": "on",
-        "default_transaction_isolation": "read committed",
+        "transaction_isolation": "read committed",
+        "extra_float_digits": "1",
         "statement_timeout": "7500ms",
         "idle_in_transaction_session_timeout": "7500ms",
         "client_encoding": "UTF8",
@@ -82,3 +86,37 @@ async def test_a_stronger_promise_of_the_server_is_left_as_it_is(joined, postgre
     handle = await joined(f"{postgres_url}&options=-c%20synchronous_commit%3Dremote_apply")
     query = "SELECT current_setting('synchronous_commit')"
     assert await handle.read(lambda session: session.execute(query).fetchone()) == ("remote_apply",)
+
+
+async def test_a_reading_transaction_sees_one_state_and_writes_nothing(handle, add, count):
+    def twice(session):
+        before = count(session)
+        asyncio.run(handle.write(add(1)))
+        return before, count(session)
+
+    assert await handle.read(twice) == (0, 0)
+    assert await handle.read(count) == 1
+    with pytest.raises(AdapterError, match="takes no writes"):
+        await handle.read(add(2))
+
+
+async def test_settings_of_a_transaction_end_with_it(joined):
+    handle = await joined(connections=1)
+
+    def told(session):
+        return session.execute("SELECT current_setting('lamina.tenant', true)").fetchone()[0]
+
+    assert await handle.read(told, settings={"lamina.tenant": "acme's"}) == "acme's"
+    assert await handle.write(told, settings={"lamina.tenant": "other"}) == "other"
+    assert not await handle.read(told)
+
+
+async def test_a_failure_that_the_work_swallows_is_no_success(handle, add, count):
+    def careless(session):
+        add(1)(session)
+        with contextlib.suppress(psycopg.Error):
+            session.execute("SELECT 1 / 0")
+
+    with pytest.raises(AdapterError, match="failed unseen, so that nothing of it was written"):
+        await handle.write(careless)
+    assert await handle.read(count) == 0

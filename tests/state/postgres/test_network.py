@@ -121,7 +121,7 @@ async def test_all_connections_cut_at_once_under_load_lose_nothing_that_was_ackn
 async def test_a_restart_of_the_server_under_load_loses_and_doubles_nothing(store, postgres):
     await begin(store)
     adding = [asyncio.create_task(append_until_it_is_there(store, [f"m{number}"])) for number in range(200)]
-    await asyncio.to_thread(postgres.stop)
+    await asyncio.to_thread(postgres.halt)
     await asyncio.to_thread(postgres.start)
     await asyncio.gather(*adding)
     found = await store.events(REF)

@@ -182,7 +182,7 @@ async def test_a_closed_store_says_how_to_open_it(postgres_url):
 
 async def test_a_store_whose_server_was_down_can_be_opened_later(postgres, postgres_url, postgres_schema):
     store = PostgresStateStore(postgres_url, schema=postgres_schema)
-    postgres.stop()
+    postgres.halt()
     try:
         with pytest.raises(AdapterError, match="cannot be reached"):
             await store.initialize()

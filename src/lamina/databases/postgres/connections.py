@@ -23,7 +23,7 @@ from typing import Any, Final, TypeVar
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from lamina.databases.postgres.sessions import Connection
+from lamina.databases.postgres.sessions import Connection, finish
 
 __all__ = ["Connections"]
 
@@ -70,15 +70,17 @@ class Connections:
         """False in a forked child, where the threads do not exist and the sockets are the parent's."""
         return self._process == os.getpid()
 
-    def submit(self, work: Callable[[Connection], T], lane: Hashable | None = None) -> Future[T]:
-        """Have it run in a thread, with a connection of its own for as long as it takes.
+    def submit(
+        self, work: Callable[[Connection], T], begin: Callable[[Connection], None], lane: Hashable | None = None
+    ) -> Future[T]:
+        """Have it run in a thread, in a transaction of its own, which `begin` begins.
 
         Raises:
             RuntimeError: they are closed.
         """
         if lane is None:
-            return self._executor.submit(self._lend, work)
-        job = _Job(partial(self._lend, work))
+            return self._executor.submit(self._lend, work, begin)
+        job = _Job(partial(self._lend, work, begin))
         with self._lock:
             if lane in self._lanes:
                 self._lanes[lane].append(job)
@@ -118,14 +120,14 @@ class Connections:
                 job = self._lanes[lane].popleft()
             job.do()
 
-    def _lend(self, work: Callable[[Connection], T]) -> T:
-        connection = self._take()
+    def _lend(self, work: Callable[[Connection], T], begin: Callable[[Connection], None]) -> T:
+        connection = self._take(begin)
         try:
-            return work(connection)
+            return finish(connection, work)
         finally:
             self._give_back(connection)
 
-    def _take(self) -> Connection:
+    def _take(self, begin: Callable[[Connection], None]) -> Connection:
         """One that answers: the server may have been restarted, or the network cut, since it was last used."""
         while True:
             with self._lock:
@@ -133,10 +135,16 @@ class Connections:
                     break
                 _, connection = self._idle.pop()
             with suppress(psycopg.OperationalError):
-                connection.execute("")
+                begin(connection)
                 return connection
             connection.close()
-        return self._connect()
+        connection = self._connect()
+        try:
+            begin(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def _give_back(self, connection: Connection) -> None:
         now = time.monotonic()

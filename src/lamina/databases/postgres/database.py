@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import weakref
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from typing import Final, Self, TypeVar
 
@@ -14,7 +14,7 @@ from lamina.databases.postgres.connections import Connections
 from lamina.databases.postgres.failures import BACKEND, translated
 from lamina.databases.postgres.migrations import Component, check_version, migrate
 from lamina.databases.postgres.schema import Session
-from lamina.databases.postgres.sessions import Connection, Limits, connect
+from lamina.databases.postgres.sessions import Connection, Limits, begin, connect
 from lamina.errors import AdapterError, ConfigError
 
 __all__ = ["CONNECTIONS", "CONNECT_TIMEOUT", "STATEMENT_TIMEOUT", "Handle", "PostgresDatabase", "database_of"]
@@ -43,8 +43,8 @@ class PostgresDatabase:
         statement_timeout: How long, in seconds, a statement may take, waiting for locks included.
 
     Any number of tasks, event loops, threads and processes may use it at the same time. In a process
-    that was forked off, all users open it anew. A pooler in front of the server must keep a session
-    to one connection ("session mode").
+    that was forked off, all users open it anew. A pooler in front of the server may give each transaction
+    to another connection ("transaction mode").
 
     Raises:
         ConfigError: the url or a limit is wrong.
@@ -98,6 +98,11 @@ class PostgresDatabase:
     async def __aexit__(self, *_: object) -> None:
         """Stop being a user of it."""
         await self.close()
+
+    @property
+    def limits(self) -> Limits:
+        """What it was given."""
+        return self._limits
 
     def join(self, component: Component | None) -> Handle:
         """Become a user with these tables, or with none. Call `prepare` of what is returned, and `leave` at the end."""
@@ -171,12 +176,23 @@ class Handle:
             self._has_left = True
             await self._database.let_go(self)
 
-    async def read(self, work: Callable[[Session], T]) -> T:
-        """Run one statement: several would each see another state of the database."""
-        component = self._tables()
-        return await self._run(lambda connection: work(Session(connection, component.schema)))
+    async def read(self, work: Callable[[Session], T], *, settings: Mapping[str, str] | None = None) -> T:
+        """Run it in a transaction that cannot write; all its statements see one state of the database.
 
-    async def write(self, work: Callable[[Session], T], lane: Hashable | None = None) -> T:
+        `settings` are the server's, for this transaction.
+        """
+        component = self._tables()
+        return await self._run(
+            lambda connection: work(Session(connection, component.schema)), reads=True, settings=settings
+        )
+
+    async def write(
+        self,
+        work: Callable[[Session], T],
+        lane: Hashable | None = None,
+        *,
+        settings: Mapping[str, str] | None = None,
+    ) -> T:
         """Run it in a transaction, and come back when that is on disk.
 
         Each statement sees what was committed before it began; what must not change meanwhile, the work locks.
@@ -187,24 +203,32 @@ class Handle:
         """
         component = self._tables()
 
-        def transact(connection: Connection) -> T:
+        def change(connection: Connection) -> T:
             session = Session(connection, component.schema)
-            with connection.transaction():
-                check_version(session, component)
-                return work(session)
+            check_version(session, component)
+            return work(session)
 
-        return await self._run(transact, None if lane is None else (component.name, component.schema.name, lane))
+        place = None if lane is None else (component.name, component.schema.name, lane)
+        return await self._run(change, place, settings=settings)
 
     def _tables(self) -> Component:
         if self._component is None:
             raise AdapterError(BACKEND, f"this user of {self._database} has no tables", "Join with a component.")
         return self._component
 
-    async def _run(self, work: Callable[[Connection], T], lane: Hashable | None = None) -> T:
+    async def _run(
+        self,
+        work: Callable[[Connection], T],
+        lane: Hashable | None = None,
+        *,
+        reads: bool = False,
+        settings: Mapping[str, str] | None = None,
+    ) -> T:
         if not self.is_open:
             raise self._closed()
+        start = partial(begin, limits=self._database.limits, reads=reads, settings=settings or {})
         try:
-            job = self._connections.submit(work, lane)
+            job = self._connections.submit(work, start, lane)
         except RuntimeError:  # the interpreter is ending
             raise self._closed() from None
         with translated(str(self._database)):

@@ -27,7 +27,7 @@ _REFUSED_LOGIN: Final = re.compile(
 """libpq gives no code for what happens before a session exists, and only the server's words."""
 _UNKNOWN: Final = (
     "Try again. Whether a change was kept is not known; an append that is repeated with the same message ids adds "
-    "nothing twice."
+    "nothing twice, nor does a store with the same memory id."
 )
 
 

@@ -13,7 +13,7 @@ from lamina.databases.postgres.failures import BACKEND, damaged
 from lamina.databases.postgres.schema import Schema, Session
 from lamina.errors import ConfigError, StoreDamaged
 
-__all__ = ["Component", "check_version", "migrate"]
+__all__ = ["Component", "check_version", "migrate", "take_turn"]
 
 _UPGRADE: Final = "Use the newest Lamina with this database; it was not changed."
 
@@ -39,7 +39,7 @@ class Component:
 
 
 def migrate(session: Session, component: Component) -> None:
-    """Bring the component to the newest version, whole or not at all, one process at a time.
+    """Bring the component to the newest version, within one transaction, one process at a time.
 
     Raises:
         StoreDamaged: it was written by a newer Lamina; nothing was changed.
@@ -47,16 +47,20 @@ def migrate(session: Session, component: Component) -> None:
     """
     if _version_to_begin_with(session, component) == len(component.steps):
         return
-    with session.connection.transaction():
-        # A step may take its time; what is bounded is the wait for another process that takes one.
-        session.execute("SELECT set_config('lock_timeout', current_setting('statement_timeout'), true)")
-        session.execute("SELECT set_config('statement_timeout', '0', true)")
-        session.execute("SELECT pg_advisory_xact_lock(%s)", (_lock_of(component.schema),))
-        _create_schema(session)
-        session.execute(_VERSIONS)
-        version = _version_to_begin_with(session, component)  # another process may have been faster
-        for number in range(version, len(component.steps)):
-            _take_step(session, component, number)
+    take_turn(session)
+    _create_schema(session)
+    session.execute(_VERSIONS)
+    version = _version_to_begin_with(session, component)  # another process may have been faster
+    for number in range(version, len(component.steps)):
+        _take_step(session, component, number)
+
+
+def take_turn(session: Session) -> None:
+    """For the rest of the transaction, be the only one that changes what the schema holds."""
+    # A step may take its time; what is bounded is the wait for another process that takes one.
+    session.execute("SELECT set_config('lock_timeout', current_setting('statement_timeout'), true)")
+    session.execute("SELECT set_config('statement_timeout', '0', true)")
+    session.execute("SELECT pg_advisory_xact_lock(%s)", (_lock_of(session.schema),))
 
 
 def check_version(session: Session, component: Component) -> None:

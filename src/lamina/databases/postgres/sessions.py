@@ -1,18 +1,26 @@
-"""A session with the server: opened, checked, and set to what the stores count on."""
+"""A session with the server, opened and checked, and its transactions, each set to what the stores count on.
+
+Nothing is expected of a session beyond the end of a transaction, since a pooler may give the next one to
+another connection: settings are local to a transaction, and no statement is prepared.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import psycopg
+from psycopg.pq import TransactionStatus
 
 from lamina.databases.postgres.address import Address
 from lamina.databases.postgres.failures import BACKEND
 from lamina.errors import AdapterError, ConfigError
 
-__all__ = ["Connection", "Limits", "connect"]
+__all__ = ["Connection", "Limits", "begin", "connect", "finish"]
+
+T = TypeVar("T")
 
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 
@@ -23,14 +31,17 @@ MAX_SECONDS: Final = 86400
 _SETTINGS: Final[Mapping[str, str]] = {
     "TimeZone": "UTC",
     "DateStyle": "ISO",
-    "default_transaction_isolation": "read committed",
+    "extra_float_digits": "1",
     "synchronous_commit": "on",
 }
 _SET: Final = """
-SELECT set_config(name, value, false) FROM unnest(%s::text[], %s::text[]) AS wanted (name, value)
+SELECT set_config(name, value, true) FROM unnest(%s::text[], %s::text[]) AS wanted (name, value)
 WHERE name <> 'synchronous_commit' OR current_setting(name) = 'off'
 """
-"""In one round trip. What is committed is on disk; where the server promises more than that, it stays so."""
+"""What is committed is on disk; where the server promises more than that, it stays so."""
+
+_WRITING: Final = b"BEGIN ISOLATION LEVEL READ COMMITTED"
+_READING: Final = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,24 +63,55 @@ class Limits:
 
 
 def connect(address: Address, limits: Limits) -> Connection:
-    """A session in which each statement is a transaction of its own until one is begun.
+    """A session without a transaction.
 
     Raises:
         AdapterError: the server is older than version 14, or the database's encoding is not UTF-8.
         psycopg.Error: it cannot be reached, or it refuses.
     """
     patience: Mapping[str, Any] = {"connect_timeout": max(1, round(limits.connect_timeout))}  # whole seconds
-    connection: Connection = psycopg.connect(**{**patience, **address.parameters}, autocommit=True)
+    connection: Connection = psycopg.connect(
+        **{**patience, **address.parameters}, autocommit=True, prepare_threshold=None
+    )
     try:
         _check_server(connection, address)
-        timeout = f"{max(1, round(limits.statement_timeout * 1000))}ms"
-        # A session whose client is gone must not hold its locks for ever.
-        settings = {**_SETTINGS, "statement_timeout": timeout, "idle_in_transaction_session_timeout": timeout}
-        connection.execute(_SET, (list(settings), list(settings.values())))
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def begin(connection: Connection, limits: Limits, *, reads: bool, settings: Mapping[str, str]) -> None:
+    """Begin a transaction, in one round trip: with these settings, and those that the stores count on.
+
+    One that only reads sees one state of the database throughout.
+    """
+    timeout = f"{max(1, round(limits.statement_timeout * 1000))}ms"
+    # A session whose client is gone must not hold its locks for ever.
+    wanted = {**_SETTINGS, "statement_timeout": timeout, "idle_in_transaction_session_timeout": timeout, **settings}
+    with connection.pipeline() if psycopg.Pipeline.is_supported() else nullcontext():
+        connection.execute(_READING if reads else _WRITING)
+        connection.execute(_SET, (list(wanted), list(wanted.values())))
+
+
+def finish(connection: Connection, work: Callable[[Connection], T]) -> T:
+    """Do the work in the transaction that was begun, and commit; if it fails, nothing of it is kept."""
+    try:
+        outcome = work(connection)
+        _check_sound(connection)
+        connection.execute(b"COMMIT")
+    except BaseException:
+        with suppress(psycopg.Error):
+            connection.rollback()
+        raise
+    return outcome
+
+
+def _check_sound(connection: Connection) -> None:
+    """Refuse to commit what the server would only roll back."""
+    if connection.info.transaction_status != TransactionStatus.INTRANS:
+        problem = "a statement of a transaction failed unseen, so that nothing of it was written"
+        raise AdapterError(BACKEND, problem, "Please report it.")
 
 
 def _check_server(connection: Connection, address: Address) -> None:

@@ -1,0 +1,71 @@
+"""A collection's tables: their names, all made from one checked name, and a tenant's view of them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any, Final, LiteralString
+
+import psycopg
+from psycopg import sql
+
+from lamina.databases.postgres.migrations import Component
+from lamina.databases.postgres.schema import Schema, Session
+from lamina.errors import ConfigError
+
+__all__ = ["TENANT", "Collection", "collection_of", "name_of"]
+
+TENANT: Final = "lamina.tenant"
+"""The setting, local to each transaction, that the policies of row-level security look at."""
+
+STEPS: Final = ("001_tables.sql",)
+
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
+_LONGEST: Final = 63
+_TABLES: Final = ("tenants", "words", "vectors", "history", "meta")
+_INDEXES: Final = ("memories_by_owner", "memories_by_digest", "memories_by_expiry", "words_by_word")
+_FRAGMENTS: Final[dict[str, LiteralString]] = {
+    "set_tenant": "(SELECT key FROM {tenants} WHERE name = current_setting('lamina.tenant', true))",
+    "this_tenant": "(SELECT key FROM {tenants} WHERE name = %s)",
+}
+
+
+def collection_of(schema: str, table: str) -> Component:
+    """The collection of this name, as a user of the database joins it.
+
+    Raises:
+        ConfigError: the table or the schema cannot have this name.
+    """
+    if not _NAME.fullmatch(str(table)):
+        remedy = "Use ASCII letters, digits and underscores, at most 63, starting with a letter."
+        raise ConfigError("table", f"{table!r:.100} cannot name a table", remedy)
+    tables = {"memories": table} | {part: name_of(table, part) for part in _TABLES}
+    names = {part: name_of(table, part) for part in _INDEXES}
+    steps = [files("lamina.adapters.postgres").joinpath(name).read_text("utf-8") for name in STEPS]
+    return Component(f"memories of {table}", Schema(schema, _FRAGMENTS, tables=tables, names=names), steps)
+
+
+def name_of(table: str, part: str) -> str:
+    """The name of what belongs to the table; what would be too long is cut, and told apart by a digest."""
+    name = f"{table}_{part}"
+    if len(name) <= _LONGEST:
+        return name
+    tail = f"_{hashlib.sha256(table.encode()).hexdigest()[:8]}_{part}"
+    return table[: _LONGEST - len(tail)] + tail
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """The memories of one tenant, as one transaction sees them."""
+
+    session: Session
+    tenant: str
+
+    def execute(
+        self, template: LiteralString, parameters: Sequence[Any] = (), /, **parts: LiteralString | sql.Composable
+    ) -> psycopg.Cursor[tuple[Any, ...]]:
+        """Run one statement, as `Session.execute`; `{this_tenant}` takes the tenant's name as its parameter."""
+        return self.session.execute(template, parameters, **parts)

@@ -1,0 +1,78 @@
+"""Keyword search: the index of words gives the candidates, and the server ranks them by lexical similarity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Final
+
+from lamina.adapters._shared.where_sql import Sql
+from lamina.adapters._shared.word_ranking import forms_of, rank_by_words, rarity
+from lamina.adapters.postgres.conditions import admitted
+from lamina.adapters.postgres.reading import count, entries_by_seq
+from lamina.adapters.postgres.rows import hashes_of
+from lamina.adapters.postgres.tables import Collection
+from lamina.domain.filters import MemoryFilter
+from lamina.domain.lexical import Term
+from lamina.domain.scope import Scope
+from lamina.ports.memory_adapter import SearchHit, SearchOptions, TermStatistics
+
+__all__ = ["matching", "statistics"]
+
+_ROWS: Final = "{words} AS w JOIN {memories} AS m ON m.tenant = w.tenant AND m.seq = w.seq"
+
+
+def matching(collection: Collection, terms: Sequence[Term], options: SearchOptions) -> list[SearchHit]:
+    """The entries that hold some of the terms, best first, ties by id."""
+    weights = _weights(collection, terms, options)
+    score = _score(collection.tenant, terms, weights)
+    condition = admitted(options.scope, options.filter)
+    query = (
+        "SELECT m.seq FROM {rows} WHERE w.words && %s::bigint[] AND {condition} ORDER BY {score} DESC, m.id LIMIT %s"
+    )
+    parameters = (
+        hashes_of(collection.tenant, forms_of(terms)),
+        *condition.parameters,
+        *score.parameters,
+        options.limit,
+    )
+    rows = collection.execute(query, parameters, rows=_ROWS, condition=condition.text, score=score.text)
+    pool = entries_by_seq(collection, [seq for (seq,) in rows], embeddings=options.include_embeddings)
+    return rank_by_words(terms, weights, pool, options.limit)
+
+
+def statistics(collection: Collection, scope: Scope, words: Iterable[str], now: datetime) -> TermStatistics:
+    """As `MemoryAdapter.term_statistics`."""
+    wanted = list(dict.fromkeys(words))
+    return TermStatistics(count(collection, scope, MemoryFilter(now=now)), _frequencies(collection, scope, wanted, now))
+
+
+def _weights(collection: Collection, terms: Sequence[Term], options: SearchOptions) -> list[float]:
+    """By rarity in the whole scope, whatever the filter; a single term's weight says nothing."""
+    if len(terms) == 1:
+        return [1.0]
+    scope, now = options.scope, options.filter.now
+    documents = count(collection, scope, MemoryFilter(now=now))
+    return rarity(terms, documents, lambda forms: _frequencies(collection, scope, forms, now))
+
+
+def _frequencies(collection: Collection, scope: Scope, words: Sequence[str], now: datetime) -> dict[str, int]:
+    """In how many live entries of the scope each word stands."""
+    hashes = hashes_of(collection.tenant, words)
+    condition = admitted(scope, MemoryFilter(now=now))
+    query = (
+        "SELECT f.hash, count(*) FROM {rows} CROSS JOIN unnest(%s::bigint[]) AS f (hash)"
+        " WHERE w.words && %s::bigint[] AND f.hash = ANY(w.words) AND {condition} GROUP BY f.hash"
+    )
+    parameters = (hashes, hashes, *condition.parameters)
+    found = dict(collection.execute(query, parameters, rows=_ROWS, condition=condition.text).fetchall())
+    return {word: found.get(hash, 0) for word, hash in zip(words, hashes, strict=True)}
+
+
+def _score(tenant: str, terms: Sequence[Term], weights: Sequence[float]) -> Sql:
+    """The sum of the weights of those terms of which a row of words `w` holds a form."""
+    parts = ["CASE WHEN w.words && %s::bigint[] THEN %s::float8 ELSE 0 END"] * len(terms)
+    parameters = [
+        each for term, weight in zip(terms, weights, strict=True) for each in (hashes_of(tenant, term.forms), weight)
+    ]
+    return Sql(" + ".join(parts), tuple(parameters))
