@@ -24,6 +24,7 @@ __all__ = ["Stores", "choose_stores", "database_file"]
 _DEFAULT_TABLE: Final = MemoryConfig.model_fields["table"].default
 _CHUNKS: Final = "lamina_chunks"
 _POSTGRES: Final = "postgres"
+_POSTGRES_LIMITS: Final = ("connections", "connect_timeout", "statement_timeout")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +89,19 @@ def _in_postgres(config: LaminaConfig, url: str, chunks_table: str, file: Sqlite
     from lamina.databases.postgres import PostgresDatabase
     from lamina.state.postgres import PostgresStateStore
 
-    database = PostgresDatabase(url)
-    memory = _with_adapter(config.memory, PostgresAdapter(database=database, table=config.memory.table))
-    chunks = PostgresAdapter(database=database, table=chunks_table)
-    is_shared = config.state_url in {None, url}
-    return Stores(memory, chunks, PostgresStateStore(database=database) if is_shared else _state(config, file))
+    limits = {key: value for key, value in config.memory.options.items() if key in _POSTGRES_LIMITS}
+    others = {key: value for key, value in config.memory.options.items() if key not in _POSTGRES_LIMITS}
+    database = PostgresDatabase(url, **limits)
+    try:
+        made = [
+            PostgresAdapter(database=database, table=each, **others) for each in (config.memory.table, chunks_table)
+        ]
+        is_shared = config.state_url in {None, url}
+        state = PostgresStateStore(database=database, **others) if is_shared else _state(config, file)
+    except TypeError as error:
+        known = ", ".join((*_POSTGRES_LIMITS, "schema"))
+        raise ConfigError("memory.options", f"holds what PostgreSQL does not take: {error}", f"Use {known}.") from error
+    return Stores(_with_adapter(config.memory, made[0]), made[1], state)
 
 
 def _state(config: LaminaConfig, file: SqliteDatabase) -> StateStore:
