@@ -20,7 +20,11 @@ LANES: Final = 64
 
 
 class Threads:
-    """A pool of threads of this process. A job whose caller is gone happens whole or, if it had not begun, never."""
+    """A pool of threads of this process. A job whose caller is cancelled happens whole or, if it had not begun, never.
+
+    The caller's cancellation is felt when the job has ended, so that nothing which the caller's code does
+    next overtakes it.
+    """
 
     def __init__(self, adapter: str, size: int) -> None:
         self._adapter = adapter
@@ -44,7 +48,13 @@ class Threads:
             job = self._executor.submit(work)
         except RuntimeError:
             raise AdapterError(self._adapter, "it is closed", "Call `await adapter.initialize()`.") from None
-        return await asyncio.wrap_future(job)
+        waiting = asyncio.wrap_future(job)
+        try:
+            return await asyncio.shield(waiting)
+        except asyncio.CancelledError:
+            if not job.cancel():
+                await asyncio.wait([waiting])
+            raise
 
     async def close(self) -> None:
         """Let the jobs that were submitted finish."""
