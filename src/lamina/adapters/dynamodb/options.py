@@ -42,10 +42,16 @@ class Options:
             raise ConfigError("region", "is none of Amazon's regions", "Give one such as eu-central-1.")
         if self.url is not None:
             _check_url(self.url)
+        self._check_credentials()
+        self._check_numbers()
+
+    def _check_credentials(self) -> None:
         keys = (self.access_key_id, self.secret_access_key)
         if any(keys) != all(keys) or (self.session_token and not all(keys)):
             problem = "is only a part of the credentials"
             raise ConfigError("secret_access_key", problem, "Give access_key_id and secret_access_key, or neither.")
+
+    def _check_numbers(self) -> None:
         for name in ("connect_timeout", "read_timeout"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 900:  # noqa: PLR2004
