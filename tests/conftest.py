@@ -9,6 +9,8 @@ pytest_plugins = [
     "fake_pinecone",
     "fake_postgrest",
     "fake_qdrant",
+    "real_dynamodb",
+    "real_firestore",
     "real_model",
     "real_mongodb",
     "real_postgres",

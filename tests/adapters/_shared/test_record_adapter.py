@@ -1,5 +1,6 @@
 """The shared write rules, over the smallest backend that can read records and commit changes of them."""
 
+import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -9,14 +10,15 @@ import pytest
 from lamina.adapters._shared.directions import rank_by_closeness
 from lamina.adapters._shared.entry_text import entry_of_text, pack, text_of_entry
 from lamina.adapters._shared.record_adapter import RecordAdapter
-from lamina.adapters._shared.records import Commit, Control, Stale, Stored
+from lamina.adapters._shared.records import Commit, Control, Stale, Stored, TooLarge
+from lamina.adapters._shared.threads import Threads
 from lamina.domain.filters import MemoryFilter
 from lamina.domain.lexical import index_terms
 from lamina.domain.scope import Scope
-from lamina.errors import AdapterUnavailable
+from lamina.errors import AdapterUnavailable, InvalidInput
 from lamina.ports.memory_adapter import Capability, ListOptions, Order, SearchOptions
 from lamina.testing import MemoryAdapterContract
-from lamina.testing.memory_contract.material import memory
+from lamina.testing.memory_contract.material import NOW, memory
 
 
 class RecordsInADict(RecordAdapter):
@@ -180,6 +182,65 @@ async def test_a_write_that_never_gets_its_turn_says_so_and_writes_nothing(recor
     with pytest.raises(AdapterUnavailable, match="others kept changing"):
         await records.store(Scope("acme"), entry)
     assert await records.get(Scope("acme"), entry.id) is None
+
+
+class OfThreeChanges(InGroups):
+    """A backend that takes no more than three changes at once, whatever a group was thought to be."""
+
+    group = 10
+
+    def __init__(self, most=3):
+        super().__init__()
+        self.most = most
+        self.sizes = []
+
+    def _commit(self, commit: Commit):
+        if len(commit.changes) > self.most:
+            raise TooLarge
+        self.sizes.append(len(commit.changes))
+        super()._commit(commit)
+
+
+async def test_a_group_that_is_too_large_for_a_commit_is_written_in_halves():
+    adapter = OfThreeChanges()
+    await adapter.initialize()
+    batch = [memory(f"m{number}") for number in range(13)]
+    assert await adapter.store_many(Scope("acme"), batch) == [None] * 13
+    assert adapter.sizes == [2, 3, 2, 3, 3]
+    options = ListOptions(scope=Scope("acme"), filter=MemoryFilter(now=NOW), limit=100)
+    assert [each.id for each in await adapter.list(options)] == [each.id for each in batch]
+    assert await adapter.delete_many(Scope("acme"), [each.id for each in batch]) == [True] * 13
+    await adapter.close()
+
+
+async def test_one_change_that_is_too_large_for_a_commit_is_refused(entry):
+    adapter = OfThreeChanges(most=0)
+    await adapter.initialize()
+    with pytest.raises(InvalidInput, match="more than records writes at once"):
+        await adapter.store(Scope("acme"), entry)
+    await adapter.close()
+
+
+async def test_a_call_that_is_cancelled_ends_when_its_work_has():
+    threads = Threads("records", 2)
+    begun, go_on = threading.Event(), threading.Event()
+    done = []
+
+    def work():
+        begun.set()
+        go_on.wait(10)
+        done.append("work")
+
+    call = asyncio.ensure_future(threads.run(work))
+    await asyncio.to_thread(begun.wait, 10)
+    call.cancel()
+    await asyncio.sleep(0)
+    assert not call.done()
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert done == ["work"]
+    await threads.close()
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 
 from lamina.adapters._shared.draft import Draft
 from lamina.adapters._shared.record_backend import RecordBackend
-from lamina.adapters._shared.records import Change, Commit, ControlChange, Stale, Stored
+from lamina.adapters._shared.records import Change, Commit, ControlChange, Stale, Stored, TooLarge
 from lamina.adapters._shared.word_ranking import forms_of, rank_by_words, rarity
 from lamina.domain.filters import Expiry, MemoryFilter
 from lamina.domain.lexical import Term, query_terms
@@ -27,7 +27,7 @@ from lamina.domain.memory import UNSET, Layer, MemoryEntry, Unset, Vector
 from lamina.domain.scope import Scope
 from lamina.domain.text import is_clean
 from lamina.domain.validation import check_entry, check_vector
-from lamina.errors import AdapterUnavailable, Conflict, EmbeddingDimensionError, Unsupported
+from lamina.errors import AdapterUnavailable, Conflict, EmbeddingDimensionError, InvalidInput, Unsupported
 from lamina.ports.memory_adapter import (
     Capability,
     ListOptions,
@@ -42,6 +42,7 @@ from lamina.ports.memory_adapter import (
 
 __all__ = ["RecordAdapter"]
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 PATIENCE: Final = 30.0
@@ -79,15 +80,12 @@ class RecordAdapter(RecordBackend):
                 draft.store(scope, entry)
             return [None] * len(batch)
 
-        def work() -> builtins.list[MemoryEntry | None]:
-            found: builtins.list[MemoryEntry | None] = []
-            for batch in self._groups(entries):
-                alike = batch if if_new else ()
-                ids = [entry.id for entry in batch]
-                found += self._write(scope, ids, partial(store, batch=batch), expected=expected_meta, alike=alike)
-            return found
+        def write(batch: Sequence[MemoryEntry]) -> builtins.list[MemoryEntry | None]:
+            alike = batch if if_new else ()
+            ids = [entry.id for entry in batch]
+            return self._write(scope, ids, partial(store, batch=batch), expected=expected_meta, alike=alike)
 
-        return await self._run(work)
+        return await self._run(lambda: self._in_groups(entries, write))
 
     async def get(self, scope: Scope, id: str) -> MemoryEntry | None:
         entries = await self._run(lambda: self._load_possible(scope.tenant, [id]))
@@ -105,14 +103,10 @@ class RecordAdapter(RecordBackend):
         def change(draft: Draft, batch: Sequence[Update]) -> builtins.list[bool]:
             return [_was_updated(draft, scope, each) for each in batch]
 
-        def work() -> builtins.list[bool]:
-            done: builtins.list[bool] = []
-            for batch in self._groups(updates):
-                ids = [each.id for each in batch]
-                done += self._write(scope, ids, partial(change, batch=batch), expected=expected_meta)
-            return done
+        def write(batch: Sequence[Update]) -> builtins.list[bool]:
+            return self._write(scope, [each.id for each in batch], partial(change, batch=batch), expected=expected_meta)
 
-        return await self._run(work)
+        return await self._run(lambda: self._in_groups(updates, write))
 
     async def delete(self, scope: Scope, id: str) -> bool:
         [done] = await self.delete_many(scope, [id])
@@ -124,24 +118,21 @@ class RecordAdapter(RecordBackend):
         def delete(draft: Draft, batch: Sequence[str]) -> builtins.list[bool]:
             return [draft.delete(scope, id, filter) for id in batch]
 
-        def work() -> builtins.list[bool]:
-            done: builtins.list[bool] = []
-            for batch in self._groups(ids):
-                done += self._write(scope, batch, partial(delete, batch=batch))
-            return done
+        def write(batch: Sequence[str]) -> builtins.list[bool]:
+            return self._write(scope, batch, partial(delete, batch=batch))
 
-        return await self._run(work)
+        return await self._run(lambda: self._in_groups(ids, write))
 
     async def touch(self, scope: Scope, ids: Sequence[str], now: datetime) -> None:
-        def count(draft: Draft, batch: Sequence[str]) -> None:
+        def count(draft: Draft, batch: Sequence[str]) -> builtins.list[None]:
             for id in batch:
                 draft.touch(scope, id, now)
+            return [None] * len(batch)
 
-        def work() -> None:
-            for batch in self._groups(ids):
-                self._write(scope, batch, partial(count, batch=batch))
+        def write(batch: Sequence[str]) -> builtins.list[None]:
+            return self._write(scope, batch, partial(count, batch=batch))
 
-        await self._run(work)
+        await self._run(lambda: self._in_groups(ids, write))
 
     async def list(self, options: ListOptions) -> builtins.list[MemoryEntry]:
         self._check_filter(options.filter)
@@ -236,9 +227,22 @@ class RecordAdapter(RecordBackend):
 
     # In a thread -------------------------------------------------------------------------------
 
-    def _groups(self, things: Sequence[T]) -> Iterable[Sequence[T]]:
+    def _in_groups(self, things: Sequence[S], write: Callable[[Sequence[S]], builtins.list[T]]) -> builtins.list[T]:
+        """Write them in groups, in order; a group that is too large for the backend in halves."""
         size = self.group or max(1, len(things))
-        return (things[start : start + size] for start in range(0, len(things), size))
+        open_groups = [things[start : start + size] for start in range(0, len(things), size)][::-1]
+        done: builtins.list[T] = []
+        while open_groups:
+            group = open_groups.pop()
+            try:
+                done += write(group)
+            except TooLarge:
+                middle = len(group) // 2
+                if Capability.TRANSACTIONS in self.capabilities or not middle:
+                    remedy = "Make it smaller, or write it in parts."
+                    raise InvalidInput("entries", f"are more than {self.name} writes at once", remedy) from None
+                open_groups += [group[middle:], group[:middle]]
+        return done
 
     def _load_possible(self, tenant: str, ids: Iterable[str]) -> builtins.list[Stored]:
         """What is stored under those of the ids that an entry could have; backends cannot even be asked for others."""

@@ -69,6 +69,8 @@ class RecordBackend(MemoryAdapter):
 
         Raises:
             Stale: it is not.
+            TooLarge: it is more than the backend takes at once, counted before anything was sent. Where no
+                `Capability.TRANSACTIONS` is declared, the batch is then written in parts.
         """
 
     @abstractmethod

@@ -7,7 +7,7 @@ from typing import Any
 
 from lamina.domain.memory import MemoryEntry
 
-__all__ = ["Change", "Commit", "Control", "ControlChange", "Stale", "Stored"]
+__all__ = ["Change", "Commit", "Control", "ControlChange", "Stale", "Stored", "TooLarge"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +62,7 @@ class Commit:
 
 class Stale(Exception):
     """Something that the commit was worked out from is no longer what is stored; nothing was written."""
+
+
+class TooLarge(Exception):
+    """The commit is more than the backend takes at once; nothing was written, and its parts may fit."""

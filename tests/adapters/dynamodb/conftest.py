@@ -1,0 +1,14 @@
+from collections.abc import AsyncIterator
+
+import pytest
+from real_dynamodb import KEYS, DynamoDBServer
+
+from lamina.adapters.dynamodb import DynamoDBAdapter
+
+
+@pytest.fixture
+async def adapter(dynamodb: DynamoDBServer, dynamodb_table: str) -> AsyncIterator[DynamoDBAdapter]:
+    adapter = DynamoDBAdapter(dynamodb.url, table=dynamodb_table, **KEYS)
+    await adapter.initialize()
+    yield adapter
+    await adapter.close()

@@ -1,0 +1,18 @@
+"""The contract of memory adapters on DynamoDB."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from real_dynamodb import KEYS, DynamoDBServer
+
+from lamina.adapters.dynamodb import DynamoDBAdapter
+from lamina.testing import MemoryAdapterContract
+
+
+class TestDynamoDBAdapterAgainstTheOfficialEmulator(MemoryAdapterContract):
+    @pytest.fixture
+    async def adapter(self, dynamodb: DynamoDBServer, dynamodb_table: str) -> AsyncIterator[DynamoDBAdapter]:
+        adapter = DynamoDBAdapter(dynamodb.url, table=dynamodb_table, **KEYS)
+        await adapter.initialize()
+        yield adapter
+        await adapter.close()

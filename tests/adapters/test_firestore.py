@@ -1,0 +1,18 @@
+"""The contract of memory adapters on Firestore."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from real_firestore import FirestoreServer
+
+from lamina.adapters.firestore import FirestoreAdapter
+from lamina.testing import MemoryAdapterContract
+
+
+class TestFirestoreAdapterAgainstTheOfficialEmulator(MemoryAdapterContract):
+    @pytest.fixture
+    async def adapter(self, firestore: FirestoreServer, firestore_project: str) -> AsyncIterator[FirestoreAdapter]:
+        adapter = FirestoreAdapter(firestore.url, project_id=firestore_project)
+        await adapter.initialize()
+        yield adapter
+        await adapter.close()
