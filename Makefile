@@ -2,24 +2,20 @@
 # Only what a step needs is made again: a change of the lock or of the sources remakes what hangs on it.
 
 PYTHON ?= python3
+WORKERS ?= 2
 VENV := .venv
 PY := $(VENV)/bin/python
 SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml README.md
 
-.PHONY: demo test suite newest-suite check generate lock clean
+.PHONY: demo test check generate lock clean
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/lamina demo
 
-# Two suites side by side, each on one core: this Python's, and the newest one's, which prints when it is done.
+# On this Python with coverage, then once more on the newest one; each is shared out over WORKERS processes.
 test: $(VENV)/.installed check
-	$(MAKE) -j2 suite newest-suite
-
-suite:
-	$(PY) -m pytest --cov --cov-report=term
-
-newest-suite:
-	scripts/test-newest-python "$(PYTHON)" >$(VENV)/newest.log 2>&1; status=$$?; cat $(VENV)/newest.log; exit $$status
+	$(PY) -m pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term
+	scripts/test-newest-python "$(PYTHON)" $(WORKERS)
 
 check: $(VENV)/.installed
 	$(VENV)/bin/ruff check

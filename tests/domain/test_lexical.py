@@ -191,3 +191,8 @@ def test_terms_are_plain_enough_to_be_split_at_spaces(text):
 @given(st.text(st.sampled_from("abcABCäÄßşŞçÇжЖяЯσΣώΏ "), max_size=20))
 def test_case_does_not_count(text):
     assert [each.forms for each in query_terms(text)] == [each.forms for each in query_terms(text.upper())]
+
+
+def test_a_word_of_a_million_letters_is_indexed_as_it_stands() -> None:
+    letters = "running" * 150_000
+    assert index_terms(f"the {letters} stands here")[1] == letters

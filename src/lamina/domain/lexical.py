@@ -252,10 +252,17 @@ def _is_english(words: Collection[str]) -> bool:
     return all(word.isascii() for word in words)
 
 
+_LONGEST_STEMMED: Final = 256
+"""Letters of a word; the stemmer takes minutes for one of a million, which is no word."""
+
 _stemmer = snowballstemmer.stemmer("english")
 
 
-@lru_cache(maxsize=65536)
 def _stem(word: str) -> str:
+    return _stemmed(word) if len(word) <= _LONGEST_STEMMED else word
+
+
+@lru_cache(maxsize=65536)
+def _stemmed(word: str) -> str:
     stem: str = _stemmer.stemWord(word)
     return stem
