@@ -2,6 +2,7 @@
 
 import asyncio
 
+import numpy as np
 import pytest
 from qdrant_client import models
 
@@ -137,3 +138,11 @@ async def test_ties_of_vectors_go_by_id_beyond_the_first_pool(adapter):
     await adapter.store_many(MINE, batch[::-1])
     assert ids(await by_vector(adapter, [1.0, 1.0], limit=3)) == ["m000", "m001", "m002"]
     assert ids(await by_vector(adapter, [0.0, 0.0], limit=3)) == ["m000", "m001", "m002"]
+
+
+async def test_vectors_may_be_arrays_of_numpy(adapter):
+    vectors = np.eye(3, dtype=np.float32)
+    await adapter.store_many(MINE, [memory(f"m{number}", embedding=vectors[number]) for number in range(3)])
+    assert ids(await by_vector(adapter, vectors[1]))[0] == "m1"
+    [entry] = [each for each in await listed(adapter, include_embeddings=True) if each.id == "m2"]
+    assert list(entry.embedding) == [0.0, 0.0, 1.0]

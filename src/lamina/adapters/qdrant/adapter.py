@@ -171,7 +171,7 @@ class QdrantAdapter(RecordAdapter):
     def _nearest(self, embedding: Vector, options: SearchOptions) -> builtins.list[SearchHit]:
         dimensions = len(embedding)
         filter = admitted(options.scope, options.filter, within("dimensions", gte=dimensions, lte=dimensions))
-        towards = direction(embedding)
+        towards = direction([float(each) for each in embedding])
         with self._client() as client:
             if not self._collection.has_length(client, dimensions):
                 return []

@@ -18,7 +18,7 @@ from typing import Any, Final
 from qdrant_client import models
 
 from lamina.adapters._shared.directions import direction
-from lamina.adapters._shared.entry_text import entry_of_text, pack, text_of_entry
+from lamina.adapters._shared.entry_text import entry_of_text, pack, text_of_entry, unpack
 from lamina.adapters._shared.leaves import leaf_tokens, presence_token
 from lamina.adapters._shared.records import Control, Stored
 from lamina.adapters._shared.word_ranking import distinct_terms
@@ -83,7 +83,7 @@ def memory_point(entry: MemoryEntry, *, write: str, versions: int) -> models.Poi
     if entry.embedding is not None:
         packed = pack(entry.embedding)
         payload |= {"dimensions": len(entry.embedding), "vector": base64.b64encode(packed).decode()}
-        vectors[vector_name(len(entry.embedding))] = _unit(entry.embedding)
+        vectors[vector_name(len(entry.embedding))] = _unit(unpack(packed))
     return models.PointStruct(id=memory_id(entry.tenant, entry.id), vector=vectors, payload=payload)
 
 

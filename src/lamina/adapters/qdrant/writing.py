@@ -43,7 +43,8 @@ def write(client: QdrantClient, collection: Collection, commit: Commit, *, limit
     Raises:
         InvalidInput: a memory is larger than a request may be; nothing was written.
     """
-    lengths = {len(each.new.embedding) for each in commit.changes if each.new is not None and each.new.embedding}
+    vectors = [each.new.embedding for each in commit.changes if each.new is not None]
+    lengths = {len(vector) for vector in vectors if vector is not None}
     points, operations = _points(commit), _light_changes(commit)
     batches = list(_batches(points, limited=limited))
     collection.widen(client, lengths)
