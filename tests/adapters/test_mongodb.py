@@ -10,7 +10,7 @@ from lamina.testing import MemoryAdapterContract
 class TestMongoDBAdapterAgainstAThirdPartyEmulator(MemoryAdapterContract):
     @pytest.fixture
     async def adapter(self, mongodb: MongoDBServer, mongodb_table: str) -> AsyncIterator[MongoDBAdapter]:
-        adapter = MongoDBAdapter(mongodb.url, table=mongodb_table)
+        adapter = MongoDBAdapter(mongodb.url, table=mongodb_table, timeout=120)
         await adapter.initialize()
         yield adapter
         await adapter.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
@@ -144,7 +145,9 @@ class MongoDBAdapter(RecordAdapter):
     def _commit(self, commit: Commit) -> None:
         client = self._client
         if self._has_transactions and client is not None:
-            in_transaction(client, lambda session: write_commit(self._collections, commit, session))
+            in_transaction(
+                client, lambda session: write_commit(self._collections, commit, session), self._options.timeout
+            )
         else:
             write_commit(self._collections, commit, None)
 
@@ -172,8 +175,8 @@ class MongoDBAdapter(RecordAdapter):
         return [each for each in entries if current and each.revision < current[0].entry.revision]
 
     async def touch(self, scope: Scope, ids: Sequence[str], now: datetime) -> None:
-        """As the port says; one atomic addition for each entry, which is no reason for others to begin anew."""
-        times = {id: ids.count(id) for id in dict.fromkeys(ids)}
+        """As the port says; one atomic addition for each entry, after which no other write has to begin anew."""
+        times = Counter(ids)
 
         def count() -> None:
             accessed = {"read_at": to_micros(now)}

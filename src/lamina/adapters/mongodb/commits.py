@@ -29,7 +29,6 @@ Document = dict[str, Any]
 
 DURABLE: Final = WriteConcern("majority", j=True)
 SNAPSHOT: Final = ReadConcern("snapshot")
-_PATIENCE: Final = 30.0
 _BATCH: Final = 1_000
 _DUPLICATE: Final = 11000
 _UNKNOWN_COMMIT: Final = "UnknownTransactionCommitResult"
@@ -64,8 +63,8 @@ def write_commit(collections: Collections, commit: Commit, session: ClientSessio
         raise
 
 
-def in_transaction(client: MongoClient[Document], work: Callable[[ClientSession], None]) -> None:
-    """Do the work in a transaction, and commit it.
+def in_transaction(client: MongoClient[Document], work: Callable[[ClientSession], None], patience: float) -> None:
+    """Do the work in a transaction, and commit it; so many seconds are spent on a commit whose answer is lost.
 
     Raises:
         Stale: others' writes, or an election, were in the way, and nothing was written.
@@ -75,7 +74,7 @@ def in_transaction(client: MongoClient[Document], work: Callable[[ClientSession]
         try:
             session.start_transaction(read_concern=SNAPSHOT, write_concern=DURABLE, read_preference=Primary())
             work(session)
-            _commit_until_known(session)
+            _commit_until_known(session, patience)
         except PyMongoError as error:
             if error.has_error_label(_TRANSIENT):
                 raise Stale from error
@@ -85,12 +84,12 @@ def in_transaction(client: MongoClient[Document], work: Callable[[ClientSession]
                 session.abort_transaction()
 
 
-def _commit_until_known(session: ClientSession) -> None:
+def _commit_until_known(session: ClientSession, patience: float) -> None:
     """Ask again while the answer is lost: committing twice is committing once.
 
     https://www.mongodb.com/docs/manual/core/transactions-in-applications/
     """
-    until = time.monotonic() + _PATIENCE
+    until = time.monotonic() + patience
     was_lost = False
     while True:
         try:

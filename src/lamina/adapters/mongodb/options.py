@@ -38,6 +38,7 @@ class Options:
     database: str
     table: str
     vector_index: str | None
+    timeout: float
     client: dict[str, Any] = field(repr=False)
     """Keyword arguments of `MongoClient`."""
 
@@ -78,7 +79,7 @@ def checked_options(
         "serverSelectionTimeoutMS": int(connect_timeout * 1_000),
         "tz_aware": True,
     }
-    return Options(url, f"{hosts}/{name}/{table}", name, table, vector_index, client)
+    return Options(url, f"{hosts}/{name}/{table}", name, table, vector_index, timeout, client)
 
 
 def _table(table: str, collection: str | None) -> str:
