@@ -144,6 +144,8 @@ async def test_a_read_whose_connection_broke_is_asked_again_once(
         (ScriptedServer.resets, AdapterUnavailable, "broke"),
         (ScriptedServer.raw(b"<html>Welcome</html>"), AdapterError, "Hrana"),
         (ScriptedServer.json({"results": []}), AdapterError, "Hrana"),
+        (ScriptedServer.json({"results": [{"type": "ok", "response": {"result": 7}}]}), AdapterError, "Hrana"),
+        (ScriptedServer.json([1]), AdapterError, "Hrana"),
         (ScriptedServer.raw(b'{"results": [', missing=50), AdapterUnavailable, "broke"),
     ],
 )
@@ -174,7 +176,7 @@ async def test_what_a_scripted_database_says_becomes_an_error_of_ours_without_it
     server: ScriptedServer, said: str, code: str, error
 ) -> None:
     server.plays(ScriptedServer.json({"results": [{"type": "error", "error": {"message": said, "code": code}}]}))
-    adapter = TursoAdapter(server.url)
+    adapter = TursoAdapter(server.url, timeout=1)
     with pytest.raises(error) as caught:
         await adapter.initialize()
     cause = caught.value.__cause__
@@ -225,6 +227,22 @@ async def test_writers_in_two_adapters_lose_nothing(turso: SqldServer, table: st
     assert len(found) == 11
     assert found[0].access_count == 20
     assert [each.revision for each in found[1:]] == [2] * 10
+
+
+async def test_a_database_that_a_scripted_server_calls_busy_is_written_to_once_it_is_not(
+    turso: SqldServer, server: ScriptedServer, table: str, opened
+) -> None:
+    passes = relayed(turso, lambda body: False)
+    busy = {"step_results": [None], "step_errors": [{"message": "database is locked", "code": "SQLITE_BUSY"}]}
+    adapter = await opened(turso.url, table=table)
+    refuses = ScriptedServer.json(
+        {"results": [{"type": "ok", "response": {"type": "batch", "result": busy}}, {"type": "ok"}]}
+    )
+    server.plays(passes, passes, passes, passes, refuses, refuses, passes, refuses, passes)
+    through = await opened(server.url, table=table)
+    for _ in range(2):
+        await put(through, memory())
+    assert [each.revision for each in await listed(adapter)] == [2]
 
 
 async def test_two_collections_of_one_database_never_see_each_other(turso: SqldServer, table: str, opened) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Final
 
 import httpx2
@@ -37,6 +39,7 @@ class Remote:
     ) -> None:
         self.place = place
         self.url = url
+        self._patience = timeout
         self._make: Callable[[], httpx2.Client] = lambda: httpx2.Client(
             base_url=url,
             headers={} if token is None else {"Authorization": f"Bearer {token}"},
@@ -66,22 +69,36 @@ class Remote:
             answer = self._ask(
                 requests
             )  # the server had closed a connection that was kept open; a read may be repeated
-        return _rows(answer["result"])
+        with _understood():
+            return _rows(answer["result"])
 
     def write(self, changes: Sequence[Sql], guard: Sql | None = None) -> list[list[Row]]:
+        until = time.monotonic() + self._patience
+        pause = 0.01
+        while True:
+            try:
+                return self._transact(changes, guard)
+            except Failed as error:  # another writer was before it, so that nothing was written: it may be repeated
+                if not error.is_busy or time.monotonic() > until:
+                    raise
+            time.sleep(random.uniform(0, pause))  # noqa: S311 - so that writers do not meet again
+            pause = min(2 * pause, 0.5)
+
+    def _transact(self, changes: Sequence[Sql], guard: Sql | None) -> list[list[Row]]:
         sqls = [Sql("BEGIN IMMEDIATE"), *([] if guard is None else [guard]), *changes, Sql("COMMIT")]
         steps: list[dict[str, Any]] = [{"stmt": _statement(sql)} for sql in sqls]
         for number, step in enumerate(steps[1:]):
             step["condition"] = _ok(number)
-        steps.append({"stmt": _statement(Sql("ROLLBACK")), "condition": {"type": "not", "cond": _ok(len(sqls) - 1)}})
-        answer = self._ask([{"type": "batch", "batch": {"steps": steps}}, _CLOSE])["result"]
-        for number, error in enumerate(answer["step_errors"][: len(sqls)]):
-            if error is not None:
-                if guard is not None and number == 1 and STALE in error["message"]:
-                    raise Stale
-                raise _failed(error)
-        first = len(sqls) - 1 - len(changes)
-        return [_rows(result) for result in answer["step_results"][first : first + len(changes)]]
+        steps.append({"stmt": _statement(Sql("ROLLBACK")), "condition": _if_begun_and_not(len(sqls) - 1)})
+        answer = self._ask([{"type": "batch", "batch": {"steps": steps}}, _CLOSE])
+        with _understood():
+            for number, error in enumerate(answer["result"]["step_errors"][: len(sqls)]):
+                if error is not None:
+                    if guard is not None and number == 1 and STALE in error["message"]:
+                        raise Stale
+                    raise _failed(error)
+            first = len(sqls) - 1 - len(changes)
+            return [_rows(result) for result in answer["result"]["step_results"][first : first + len(changes)]]
 
     def _ask(self, requests: list[dict[str, Any]]) -> dict[str, Any]:
         """The response to the first of the requests, of which the last one closes the stream."""
@@ -90,14 +107,21 @@ class Remote:
         response = self._client.post(_PATH, json={"baton": None, "requests": requests})
         if response.status_code != httpx2.codes.OK:
             raise Failed("", status=response.status_code)
-        try:
+        with _understood():
             result = response.json()["results"][0]
-            if result["type"] == "ok":
-                answer: dict[str, Any] = result["response"]
-                return answer
-            raise _failed(result["error"])
-        except (ValueError, LookupError, TypeError) as error:
-            raise Failed("not Hrana", status=httpx2.codes.IM_A_TEAPOT) from error
+            if result["type"] != "ok":
+                raise _failed(result["error"])
+            answer: dict[str, Any] = result["response"]
+            return answer
+
+
+@contextmanager
+def _understood() -> Iterator[None]:
+    """What is no answer in Hrana is a failure that says so."""
+    try:
+        yield
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise Failed("not Hrana", status=httpx2.codes.IM_A_TEAPOT) from error
 
 
 def _failed(error: dict[str, Any]) -> Failed:
@@ -106,6 +130,10 @@ def _failed(error: dict[str, Any]) -> Failed:
 
 def _ok(step: int) -> dict[str, Any]:
     return {"type": "ok", "step": step}
+
+
+def _if_begun_and_not(step: int) -> dict[str, Any]:
+    return {"type": "and", "conds": [_ok(0), {"type": "not", "cond": _ok(step)}]}
 
 
 def _statement(sql: Sql) -> dict[str, Any]:
