@@ -57,7 +57,7 @@ async def test_a_connection_cut_around_the_commit_is_told_and_the_same_id_settle
     )
 
     def at_commit(data):
-        return postgres_proxy.cuts == 0 and b"COMMIT" in data
+        return postgres_proxy.cuts == 0 and b"COMMIT\0" in data
 
     setattr(postgres_proxy, when, at_commit)
     with pytest.raises(AdapterUnavailable, match="nor does a store with the same memory id"):
@@ -134,7 +134,7 @@ async def test_writers_of_one_tenant_do_not_hold_up_another_tenants(opened, url)
 
 @pytest.mark.parametrize("what", ["user", "database"])
 async def test_wrong_credentials_are_no_passing_failure_and_are_not_shown(postgres, url, what):
-    wrong = url.replace("lamina_app@", "nobody_here:hunter2@") if what == "user" else f"{url}x".replace("?", "x?", 1)
+    wrong = url.replace("lamina_app@", "nobody_here:hunter2@") if what == "user" else url.replace("?", "x?")
     adapter = PostgresAdapter(wrong)
     with pytest.raises(AdapterError, match="refused the login") as raised:
         await adapter.initialize()

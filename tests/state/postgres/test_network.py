@@ -37,7 +37,7 @@ async def test_a_cut_around_the_commit_is_told_and_the_repeated_append_doubles_n
     await begin(through_proxy)
 
     def at_commit(data):
-        return postgres_proxy.cuts == 0 and b"COMMIT" in data
+        return postgres_proxy.cuts == 0 and b"COMMIT\0" in data
 
     setattr(postgres_proxy, when, at_commit)
     with pytest.raises(AdapterUnavailable, match="cannot be reached"):
@@ -89,7 +89,7 @@ async def test_a_cut_fold_either_happened_or_did_not_and_compare_and_set_settles
 ):
     await begin(through_proxy)
     await through_proxy.append(REF, [event(name) for name in PAIR], now=NOW)
-    postgres_proxy.after = lambda data: postgres_proxy.cuts == 0 and b"COMMIT" in data
+    postgres_proxy.after = lambda data: postgres_proxy.cuts == 0 and b"COMMIT\0" in data
     with pytest.raises(AdapterUnavailable):
         await through_proxy.fold(REF, summary(1), expected_folded_through=0, now=NOW)
     assert await through_proxy.fold(REF, summary(1), expected_folded_through=0, now=NOW) is False

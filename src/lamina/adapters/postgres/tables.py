@@ -39,7 +39,7 @@ def collection_of(schema: str, table: str) -> Component:
     Raises:
         ConfigError: the table or the schema cannot have this name.
     """
-    if not _NAME.fullmatch(str(table)):
+    if not _NAME.fullmatch(str(table)) or not isinstance(table, str):
         remedy = "Use ASCII letters, digits and underscores, at most 63, starting with a letter."
         raise ConfigError("table", f"{table!r:.100} cannot name a table", remedy)
     tables = {"memories": table} | {part: name_of(table, part) for part in _TABLES}

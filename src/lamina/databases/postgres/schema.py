@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, LiteralString
 
@@ -85,8 +85,12 @@ class Session:
         return self.connection.execute(self.schema.sql(template, **parts), parameters)
 
     def execute_many(
-        self, template: LiteralString, rows: Iterable[Sequence[Any]], **parts: LiteralString | Composable
+        self, template: LiteralString, rows: Sequence[Sequence[Any]], **parts: LiteralString | Composable
     ) -> None:
         """Run one statement for each row of parameters, in few round trips."""
+        if len(rows) < 2:  # noqa: PLR2004 - none, or one, which needs no more than one trip
+            for row in rows:
+                self.execute(template, row, **parts)
+            return
         with self.connection.cursor() as cursor:
             cursor.executemany(self.schema.sql(template, **parts), rows)
