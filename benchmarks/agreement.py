@@ -41,8 +41,35 @@ BATCH = 500
 WHERE: dict[str, tuple[str | None, Callable[[Any, Path], dict[str, Any]]]] = {
     "memory": (None, lambda _server, _folder: {}),
     "sqlite": (None, lambda _server, folder: {"path": folder / "lamina.db"}),
+    "postgres": ("postgres", lambda server, _folder: {"url": server.url}),
+    "redis": ("redis", lambda server, _folder: {"url": server.url}),
+    "mongodb": ("mongodb", lambda server, _folder: {"url": server.url}),
+    "qdrant": ("qdrant", lambda server, _folder: {"url": server.url}),
+    "turso": ("turso", lambda server, _folder: {"url": server.url}),
+    "supabase": (
+        "supabase",
+        lambda server, _folder: {
+            "url": server.url,
+            "service_key": server.service_key,
+            "database_url": server.database_url,
+        },
+    ),
+    "pinecone": ("pinecone", lambda server, _folder: _pinecone(server)),
+    "weaviate": ("weaviate", lambda server, _folder: server.options),
+    "dynamodb": (
+        "dynamodb",
+        lambda server, _folder: {"url": server.url, "region": "eu-west-1", "access_key": "a", "secret_key": "s"},
+    ),
+    "firestore": ("firestore", lambda server, _folder: {"url": server.url, "project_id": "lamina"}),
 }
 """For each adapter its service, and what the adapter is told of the server."""
+
+
+def _pinecone(server: Any) -> dict[str, Any]:
+    from fake_pinecone import API_KEY
+
+    server.create("memories", DIMENSIONS)
+    return {"index_name": "memories", "api_key": API_KEY, "host": server.url}
 
 
 def made(memories: int, queries: int) -> tuple[np.ndarray, np.ndarray]:

@@ -8,6 +8,8 @@ from lamina.testing import MemoryAdapterContract
 
 
 class TestMongoDBAdapterAgainstAThirdPartyEmulator(MemoryAdapterContract):
+    service = "mongodb"
+
     @pytest.fixture
     async def adapter(self, mongodb: MongoDBServer, mongodb_table: str) -> AsyncIterator[MongoDBAdapter]:
         adapter = MongoDBAdapter(mongodb.url, table=mongodb_table, timeout=120)

@@ -13,6 +13,8 @@ TOO_LONG = "Pinecone takes 40 KB of metadata with a record, in which all that is
 
 
 class TestPineconeAdapterAgainstAWireFake(MemoryAdapterContract):
+    service = "pinecone"
+
     @pytest.fixture
     async def adapter(self, pinecone_service: PineconeFake) -> AsyncIterator[PineconeAdapter]:
         if not pinecone_service.indexes:

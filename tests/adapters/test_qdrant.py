@@ -12,6 +12,8 @@ from lamina.testing import MemoryAdapterContract
 
 
 class TestQdrantAdapterOnTheLocalEngine(MemoryAdapterContract):
+    service = "real engine: the local mode of the vendor's client"
+
     @pytest.fixture
     async def adapter(self, qdrant_folder) -> AsyncIterator[QdrantAdapter]:
         adapter = QdrantAdapter(path=qdrant_folder)
@@ -21,6 +23,8 @@ class TestQdrantAdapterOnTheLocalEngine(MemoryAdapterContract):
 
 
 class TestQdrantAdapterAgainstAWireFakeOverTheLocalEngine(MemoryAdapterContract):
+    service = "qdrant"
+
     @pytest.fixture
     async def adapter(self, qdrant, qdrant_table) -> AsyncIterator[QdrantAdapter]:
         adapter = QdrantAdapter(qdrant.url, table=qdrant_table)

@@ -12,6 +12,8 @@ TABLE = "contract"
 
 
 class TestSupabaseAdapterAgainstAPostgrestFakeOverARealPostgres(MemoryAdapterContract):
+    service = "supabase"
+
     @pytest.fixture
     async def adapter(self, supabase: FakePostgrest) -> AsyncIterator[SupabaseAdapter]:
         adapter = SupabaseAdapter(

@@ -1,7 +1,7 @@
 """Writes what a run of the memory contract showed into the documents: `--write-contract-table`.
 
-Each contract class says by `service`, a name in `tests/services.toml`, what it runs against; without one it
-runs against the backend itself, which is in this process.
+Each contract class says by `service` what it runs against: a name in `tests/services.toml`, or words for what is
+no service; without one it runs against the backend itself, which is in this process.
 """
 
 from __future__ import annotations
@@ -79,9 +79,9 @@ class Results:
 
 def _against(tested: type, described: Mapping[str, Mapping[str, str]]) -> str:
     service = getattr(tested, "service", None)
-    if service is None:
-        return "itself"
-    return f"{described[service]['against']}: {described[service]['what']}"
+    if service in described:
+        return f"{described[service]['against']}: {described[service]['what']}"
+    return service or "itself"
 
 
 def _shown(name: str) -> str:
