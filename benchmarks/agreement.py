@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 import numpy as np
 import services
+from real_dynamodb import KEYS
 
 from lamina import Capability, MemoryAdapter, MemoryEntry, MemoryFilter, Scope
 from lamina.memory.fallback import scan_by_vector
@@ -58,7 +59,7 @@ WHERE: dict[str, tuple[str | None, Callable[[Any, Path], dict[str, Any]]]] = {
     "weaviate": ("weaviate", lambda server, _folder: server.options),
     "dynamodb": (
         "dynamodb",
-        lambda server, _folder: {"url": server.url, "region": "eu-west-1", "access_key": "a", "secret_key": "s"},
+        lambda server, _folder: {"url": server.url, **KEYS},
     ),
     "firestore": ("firestore", lambda server, _folder: {"url": server.url, "project_id": "lamina"}),
 }
