@@ -29,7 +29,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def options(service: PineconeFake) -> dict[str, Any]:
-    return {"index_name": "memories", "api_key": API_KEY, "host": service.url, "request_timeout": 5}
+    return {"index_name": "memories", "api_key": API_KEY, "url": service.url, "timeout": 5}
 
 
 @pytest.fixture

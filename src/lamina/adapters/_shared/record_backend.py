@@ -8,8 +8,9 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Final, TypeVar
 
+from lamina.adapters._shared.options import check_count
 from lamina.adapters._shared.records import Commit, Control, Stored
 from lamina.adapters._shared.threads import Lanes, Threads
 from lamina.domain.filters import MemoryFilter
@@ -21,6 +22,8 @@ from lamina.ports.memory_adapter import ListOptions, MemoryAdapter, SearchHit, S
 __all__ = ["RecordBackend"]
 
 T = TypeVar("T")
+
+MOST_THREADS: Final = 1_000
 
 
 class RecordBackend(MemoryAdapter):
@@ -35,6 +38,7 @@ class RecordBackend(MemoryAdapter):
     """How many entries one commit takes; a larger batch becomes several, in order. None: any number."""
 
     def __init__(self, *, threads: int = 8) -> None:
+        check_count("threads", threads, MOST_THREADS)
         self._size = threads
         self._threads: Threads | None = None
         self._lanes = Lanes()

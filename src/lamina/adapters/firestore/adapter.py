@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final
 from google.cloud.firestore_v1.types import query as types
 
 from lamina.adapters._shared.directions import direction, rank_by_closeness
+from lamina.adapters._shared.options import DEFAULT_TABLE, checked_table
 from lamina.adapters._shared.record_adapter import RecordAdapter
 from lamina.adapters._shared.records import Commit, Control, Stale, Stored
 from lamina.adapters.firestore.changes import PAST, Changes, control_name, memory_name
@@ -20,7 +21,7 @@ from lamina.adapters.firestore.conditions import MAX_VALUES, Conditions, gap_of,
 from lamina.adapters.firestore.documents import Documents, Found, Write, as_message, select
 from lamina.adapters.firestore.failures import NAME, damaged, translated
 from lamina.adapters.firestore.memories import entry_of
-from lamina.adapters.firestore.options import Options, one_of
+from lamina.adapters.firestore.options import Options
 from lamina.adapters.firestore.values import NearVector, value_of
 from lamina.domain.filters import Expiry, Filter, MemoryFilter
 from lamina.domain.memory import Layer, MemoryEntry, Vector
@@ -58,8 +59,6 @@ class FirestoreAdapter(RecordAdapter):
         timeout: Seconds that a request may take.
         retry_timeout: Seconds for which a read is repeated while the service is unavailable; a change is sent once.
         threads: How many requests run side by side.
-        emulator_host: Another name for `url`.
-        project: Another name for `project_id`.
         collection_name: Another name for `table`.
 
     Raises:
@@ -84,22 +83,19 @@ class FirestoreAdapter(RecordAdapter):
         url: str | None = None,
         *,
         project_id: str | None = None,
-        table: str | None = None,
+        table: str = DEFAULT_TABLE,
         database: str = "(default)",
         credentials: Any = None,
         timeout: float = 30,
         retry_timeout: float = 10,
         threads: int = 8,
-        emulator_host: str | None = None,
-        project: str | None = None,
         collection_name: str | None = None,
     ) -> None:
-        chosen = one_of("table", table, "collection_name", collection_name)
         self._options = Options(
-            table="lamina_memories" if chosen is None else chosen,
-            project=one_of("project_id", project_id, "project", project),
+            table=checked_table(table, collection_name=collection_name),
+            project=project_id,
             database=database,
-            url=one_of("url", url, "emulator_host", emulator_host),
+            url=url,
             credentials=credentials,
             timeout=timeout,
             retry_timeout=retry_timeout,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import builtins
-import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Final
 
 from lamina.adapters._shared.directions import rank_by_closeness
+from lamina.adapters._shared.options import DEFAULT_TABLE, checked_table
 from lamina.adapters._shared.record_adapter import RecordAdapter
 from lamina.adapters._shared.records import Commit, Control, Stored
 from lamina.adapters.pinecone.conditions import Condition, gap_of, in_layer, in_scope, passing
@@ -33,7 +33,7 @@ from lamina.domain.filters import Filter, MemoryFilter
 from lamina.domain.instants import to_micros
 from lamina.domain.memory import Layer, MemoryEntry, Vector
 from lamina.domain.scope import Scope
-from lamina.errors import AdapterError, ConfigError, InvalidInput, StoreDamaged
+from lamina.errors import AdapterError, InvalidInput, StoreDamaged
 from lamina.ports.clock import Clock, utc_now
 from lamina.ports.memory_adapter import Capability, ListOptions, Order, SearchHit, SearchOptions
 
@@ -42,7 +42,6 @@ __all__ = ["PineconeAdapter"]
 VERSION: Final = 1
 """Of how memories are laid out."""
 
-_TABLE: Final = re.compile(r"[A-Za-z0-9_]{1,63}", re.ASCII)
 _OUR_OWN: Final = "lamina"
 """Whose the controls are that belong to no tenant."""
 
@@ -57,14 +56,13 @@ class PineconeAdapter(RecordAdapter):
         index_name: The index; it is made if it is not there and `dimension` is given.
         api_key: Of the project; without it, the environment's PINECONE_API_KEY.
         table: Names the collection: two of them in one index never see each other.
-        namespace: Another word for `table`.
-        host: The control plane's address, if it is not Pinecone's own.
-        url: Another word for `host`.
+        namespace: Another name for `table`.
+        url: The control plane's address, if it is not Pinecone's own.
         dimension: The most numbers that a vector may have, which an index keeps for ever.
         cloud: Where an index is made.
         region: Where an index is made.
         threads: How many requests may be under way at the same time.
-        request_timeout: Seconds for one attempt of one request; the client makes four at most.
+        timeout: Seconds for one attempt of one request; the client makes four at most.
         create_timeout: Seconds to wait for an index that is being made.
         freshness_timeout: Seconds that a write waits, if the index is far behind earlier ones.
         clock: Where `seq`s come from.
@@ -84,29 +82,28 @@ class PineconeAdapter(RecordAdapter):
         index_name: str = "lamina",
         *,
         api_key: str | None = None,
-        table: str | None = None,
+        table: str = DEFAULT_TABLE,
         namespace: str | None = None,
-        host: str | None = None,
         url: str | None = None,
         dimension: int | None = None,
         cloud: str = "aws",
         region: str = "us-east-1",
         threads: int = 8,
-        request_timeout: float = 30,
+        timeout: float = 30,
         create_timeout: float = 300,
         freshness_timeout: float = 60,
         clock: Clock = utc_now,
     ) -> None:
-        self._table = _checked_table(table, namespace)
+        self._table = checked_table(table, namespace=namespace)
         self._options = IndexOptions(
             name=index_name,
             api_key=api_key,
-            host=_one_of("host", host, "url", url),
+            url=url,
             dimension=dimension,
             cloud=cloud,
             region=region,
-            connections=threads,
-            request_timeout=request_timeout,
+            threads=threads,
+            timeout=timeout,
             create_timeout=create_timeout,
             freshness_timeout=freshness_timeout,
         )
@@ -279,18 +276,3 @@ def _seq(entry: MemoryEntry) -> int:
 
 def _rank(entry: MemoryEntry) -> tuple[float, int, str]:
     return -entry.relevance, -to_micros(entry.created_at), entry.id
-
-
-def _checked_table(table: str | None, namespace: str | None) -> str:
-    named = _one_of("table", table, "namespace", namespace)
-    if named is not None and not _TABLE.fullmatch(named):
-        remedy = "Use at most 63 ASCII letters, digits and underscores."
-        raise ConfigError("table" if namespace is None else "namespace", "is no name of a collection", remedy)
-    return "lamina_memories" if named is None else named
-
-
-def _one_of(name: str, value: str | None, alias: str, other: str | None) -> str | None:
-    """The value of an option that has two names."""
-    if value is not None and other is not None and value != other:
-        raise ConfigError(alias, f"is another word for {name}, and both are given", f"Give {name} only.")
-    return other if value is None else value

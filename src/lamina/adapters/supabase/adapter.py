@@ -11,13 +11,13 @@ from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from lamina.adapters._shared.directions import rank_by_closeness
+from lamina.adapters._shared.options import DEFAULT_TABLE, check_count, check_seconds
 from lamina.adapters._shared.record_adapter import DIMENSIONS, RecordAdapter
 from lamina.adapters._shared.records import Commit, Control, Stale, Stored
 from lamina.adapters.supabase.failures import BACKEND, MISSING, Refused, damaged, translated
 from lamina.adapters.supabase.options import (
     Token,
     check_name,
-    check_number,
     checked_keys,
     checked_place,
 )
@@ -92,15 +92,14 @@ class SupabaseAdapter(RecordAdapter):
         project_ref: str | None = None,
         management_url: str = MANAGEMENT_URL,
         schema: str = "public",
-        table: str = "lamina_memories",
+        table: str = DEFAULT_TABLE,
         timeout: float = 60.0,
         retries: int = 3,
         threads: int = 8,
     ) -> None:
-        check_number("threads", threads, least=1, whole=True)
-        check_number("timeout", timeout, least=0.001)
-        check_number("retries", retries, least=0, whole=True)
         super().__init__(threads=threads)
+        check_seconds(timeout=timeout)
+        check_count("retries", retries, 20, least=0)
         self._place = checked_place(url)
         self._keys = checked_keys(anon_key=anon_key, api_key=api_key, service_key=service_key, user_token=user_token)
         self._table = check_name("table", table)
@@ -119,7 +118,7 @@ class SupabaseAdapter(RecordAdapter):
         return f"SupabaseAdapter({self._place.host!r}, table={self._table!r})"
 
     @staticmethod
-    def setup_sql(*, table: str = "lamina_memories", schema: str = "public") -> str:
+    def setup_sql(*, table: str = DEFAULT_TABLE, schema: str = "public") -> str:
         """What the project's SQL editor is to run once, to make a collection or bring it up to date."""
         return setup_sql(table, schema)
 
