@@ -12,11 +12,10 @@ from typing import ClassVar, Final, TypeVar
 
 from lamina.adapters._shared.options import check_count
 from lamina.adapters._shared.records import Commit, Control, Stored
-from lamina.adapters._shared.threads import Lanes, Threads
+from lamina.adapters._shared.threads import Lanes, Threads, not_open
 from lamina.domain.filters import MemoryFilter
 from lamina.domain.memory import Layer, MemoryEntry, Vector
 from lamina.domain.scope import Scope
-from lamina.errors import AdapterError
 from lamina.ports.memory_adapter import ListOptions, MemoryAdapter, SearchHit, SearchOptions
 
 __all__ = ["RecordBackend"]
@@ -131,7 +130,7 @@ class RecordBackend(MemoryAdapter):
     async def _run(self, work: Callable[[], T]) -> T:
         threads = self._threads
         if threads is None:
-            raise AdapterError(self.name, "it is not open", "Call `await adapter.initialize()` first.")
+            raise not_open(self.name)
         return await threads.run(self._inside(work))
 
     def _inside(self, work: Callable[[], T]) -> Callable[[], T]:

@@ -19,6 +19,7 @@ from botocore.session import Session
 from lamina.adapters._shared.options import DEFAULT_TABLE, checked_table, one_of
 from lamina.adapters._shared.record_adapter import RecordAdapter
 from lamina.adapters._shared.records import Commit, Control, Stored
+from lamina.adapters._shared.threads import not_open
 from lamina.adapters.dynamodb.expressions import Expression, gap_of
 from lamina.adapters.dynamodb.failures import NAME, damaged, translated
 from lamina.adapters.dynamodb.items import Mark, entry_of
@@ -29,7 +30,6 @@ from lamina.adapters.dynamodb.transaction import Transaction
 from lamina.domain.filters import Expiry, Filter, MemoryFilter
 from lamina.domain.memory import Layer, MemoryEntry
 from lamina.domain.scope import Scope
-from lamina.errors import AdapterError
 from lamina.ports.memory_adapter import Capability, ListOptions, Order
 
 __all__ = ["DynamoDBAdapter"]
@@ -141,7 +141,7 @@ class DynamoDBAdapter(RecordAdapter):
     @property
     def _table(self) -> Table:
         if self._client is None:
-            raise AdapterError(self.name, "it is closed", "Call `await adapter.initialize()`.")
+            raise not_open(self.name)
         return Table(self._client, self._options.table)
 
     def _load(self, tenant: str, ids: Sequence[str]) -> builtins.list[Stored]:

@@ -13,9 +13,11 @@ from typing import Any, ClassVar, Final
 from google.cloud.firestore_v1.types import query as types
 
 from lamina.adapters._shared.directions import direction, rank_by_closeness
+from lamina.adapters._shared.layout_version import made_by_newer
 from lamina.adapters._shared.options import DEFAULT_TABLE, checked_table
 from lamina.adapters._shared.record_adapter import RecordAdapter
 from lamina.adapters._shared.records import Commit, Control, Stale, Stored
+from lamina.adapters._shared.threads import not_open
 from lamina.adapters.firestore.changes import PAST, Changes, control_name, memory_name
 from lamina.adapters.firestore.conditions import MAX_VALUES, Conditions, gap_of, where
 from lamina.adapters.firestore.documents import Documents, Found, Write, as_message, select
@@ -26,7 +28,7 @@ from lamina.adapters.firestore.values import NearVector, value_of
 from lamina.domain.filters import Expiry, Filter, MemoryFilter
 from lamina.domain.memory import Layer, MemoryEntry, Vector
 from lamina.domain.scope import Scope
-from lamina.errors import AdapterError, StoreDamaged, Unsupported
+from lamina.errors import Unsupported
 from lamina.ports.memory_adapter import Capability, ListOptions, Order, SearchHit, SearchOptions
 
 __all__ = ["FirestoreAdapter"]
@@ -126,8 +128,7 @@ class FirestoreAdapter(RecordAdapter):
         if not isinstance(layout, int) or layout < 1:
             raise damaged(f"the collection {self._options.table!r} was not made by Lamina")
         if layout > LAYOUT:
-            problem = f"the collection {self._options.table!r} has the layout {layout}, and this Lamina knows {LAYOUT}"
-            raise StoreDamaged(NAME, problem, "Use the newer Lamina that made it, or give another collection.")
+            raise made_by_newer(NAME, f"the collection {self._options.table!r}", layout, LAYOUT)
 
     def _shut(self) -> None:
         opened, self._opened = self._opened, None
@@ -140,7 +141,7 @@ class FirestoreAdapter(RecordAdapter):
     @property
     def _documents(self) -> Documents:
         if self._opened is None:
-            raise AdapterError(self.name, "it is closed", "Call `await adapter.initialize()`.")
+            raise not_open(self.name)
         return self._opened
 
     def _load(self, tenant: str, ids: Sequence[str]) -> builtins.list[Stored]:
@@ -206,9 +207,12 @@ class FirestoreAdapter(RecordAdapter):
         """The neighbours that Firestore gives, with enough beyond the limit to know that none is missing."""
         towards = direction(embedding)
         conditions = Conditions.of(options.scope, options.filter, with_ranges=False)
-        without = [*conditions.filters, where("is_zero", "EQUAL", True)]  # which are close to nothing, and in no index
+        without = [
+            *conditions.filters,
+            where("is_zero", "EQUAL", value=True),
+        ]  # which are close to nothing, and in no index
         if towards is None:
-            without = [*conditions.filters, where("embedded", "EQUAL", True)]
+            without = [*conditions.filters, where("embedded", "EQUAL", value=True)]
         pool = builtins.list(self._with_length(len(embedding), select(self._options.table, without), options))
         size = min(2 * options.limit + _SPARE, MAX_NEAREST)
         while towards is not None:

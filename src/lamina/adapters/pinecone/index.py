@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
@@ -12,6 +11,7 @@ import pinecone
 from pinecone import errors
 
 from lamina.adapters._shared.options import check_count, check_seconds
+from lamina.adapters._shared.patience import attempts
 from lamina.adapters.pinecone.failures import NAME
 from lamina.errors import AdapterError, AdapterUnavailable, ConfigError
 
@@ -107,19 +107,15 @@ def open_index(options: IndexOptions) -> OpenIndex:
 
 
 def _ready(service: pinecone.Pinecone, options: IndexOptions) -> pinecone.IndexModel:
-    until = time.monotonic() + options.create_timeout
-    wait = 0.1
     model = _described(service, options)
-    while not model.status.ready or model.host is None:
+    for _ in attempts(options.create_timeout, first=0.2, longest=4.0):
+        if model.status.ready and model.host is not None:
+            return model
         if model.status.state in {"InitializationFailed", "Terminating", "Disabled"}:
             raise AdapterError(NAME, f"{options.place} is not being served", "Look at it in Pinecone's console.")
-        if time.monotonic() > until:
-            problem = f"{options.place} was not ready within {options.create_timeout:g} seconds"
-            raise AdapterUnavailable(NAME, problem, "Try again.")
-        time.sleep(wait)
-        wait = min(2 * wait, 2.0)
         model = service.indexes.describe(options.name)
-    return model
+    problem = f"{options.place} was not ready within {options.create_timeout:g} seconds"
+    raise AdapterUnavailable(NAME, problem, "Try again.")
 
 
 def _described(service: pinecone.Pinecone, options: IndexOptions) -> pinecone.IndexModel:

@@ -15,6 +15,7 @@ from lamina.adapters._shared.directions import direction, rank_by_closeness
 from lamina.adapters._shared.options import DEFAULT_TABLE, check_count, check_seconds, checked_table
 from lamina.adapters._shared.record_adapter import RecordAdapter
 from lamina.adapters._shared.records import Commit, Control, Stored
+from lamina.adapters._shared.threads import not_open
 from lamina.adapters.qdrant import reading
 from lamina.adapters.qdrant.collection import Collection
 from lamina.adapters.qdrant.conditions import admitted, any_of, gap_of, is_equal, scoped, within
@@ -33,7 +34,6 @@ from lamina.adapters.qdrant.writing import write
 from lamina.domain.filters import Filter, MemoryFilter
 from lamina.domain.memory import Layer, MemoryEntry, Vector
 from lamina.domain.scope import Scope
-from lamina.errors import AdapterError
 from lamina.ports.memory_adapter import Capability, ListOptions, Order, SearchHit, SearchOptions
 
 __all__ = ["QdrantAdapter"]
@@ -118,7 +118,7 @@ class QdrantAdapter(RecordAdapter):
     @contextmanager
     def _client(self) -> Iterator[QdrantClient]:
         if self._connection is None:
-            raise AdapterError(BACKEND, "it is not open", "Call `await adapter.initialize()` first.")
+            raise not_open(self.name)
         with self._connection.turn() as client:
             yield client
 

@@ -14,6 +14,7 @@ from lamina.adapters._shared.entry_text import pack, text_of_entry
 from lamina.adapters._shared.options import DEFAULT_TABLE
 from lamina.adapters._shared.record_adapter import RecordAdapter
 from lamina.adapters._shared.records import Change, Commit, Control, Stale, Stored
+from lamina.adapters._shared.threads import not_open
 from lamina.adapters.redis.conditions import (
     Both,
     Has,
@@ -164,7 +165,7 @@ class RedisAdapter(RecordAdapter):
     @property
     def _server(self) -> Server:
         if self._server_or_none is None:
-            raise AdapterError(self.name, "it is not open", "Call `await adapter.initialize()` first.")
+            raise not_open(self.name)
         return self._server_or_none
 
     # Records ----------------------------------------------------------------------------------
@@ -312,7 +313,7 @@ class RedisAdapter(RecordAdapter):
     @property
     def _engine(self) -> Index:
         if self._index is None:
-            raise AdapterError(self.name, "it is not open", "Call `await adapter.initialize()` first.")
+            raise not_open(self.name)
         return self._index
 
     def _tree(self, scope: Scope, filter: MemoryFilter, *more: Has) -> Both:

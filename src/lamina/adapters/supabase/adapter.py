@@ -11,9 +11,12 @@ from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from lamina.adapters._shared.directions import rank_by_closeness
+from lamina.adapters._shared.layout_version import made_by_newer
 from lamina.adapters._shared.options import DEFAULT_TABLE, check_count, check_seconds
+from lamina.adapters._shared.patience import attempts
 from lamina.adapters._shared.record_adapter import DIMENSIONS, RecordAdapter
 from lamina.adapters._shared.records import Commit, Control, Stale, Stored
+from lamina.adapters._shared.threads import not_open
 from lamina.adapters.supabase.failures import BACKEND, MISSING, Refused, damaged, translated
 from lamina.adapters.supabase.options import (
     Token,
@@ -45,7 +48,7 @@ from lamina.domain.filters import MemoryFilter
 from lamina.domain.memory import Layer, MemoryEntry, Vector
 from lamina.domain.scope import Scope
 from lamina.domain.text import is_clean
-from lamina.errors import ConfigError, StoreDamaged
+from lamina.errors import ConfigError
 from lamina.ports.memory_adapter import Capability, ListOptions, Order, SearchHit, SearchOptions
 
 __all__ = ["SupabaseAdapter"]
@@ -135,13 +138,12 @@ class SupabaseAdapter(RecordAdapter):
         )
         version = self._version()
         if version < VERSION and self._set_up():
-            until, wait = time.monotonic() + _NOTICED_AFTER, 0.02
-            while (version := self._version()) < VERSION and time.monotonic() < until:
-                time.sleep(wait)
-                wait = min(2 * wait, 1.0)
+            for _ in attempts(_NOTICED_AFTER, first=0.04, longest=2.0):
+                version = self._version()
+                if version >= VERSION:
+                    break
         if version > VERSION:
-            problem = f"{self._table} in {self._place.host} has the version {version}, and this Lamina knows {VERSION}"
-            raise StoreDamaged(self.name, problem, "Use the newest Lamina with it; it was not changed.")
+            raise made_by_newer(self.name, f"{self._table} in {self._place.host}", version, VERSION)
         if version < VERSION:
             raise Refused(404, "PGRST202")
 
@@ -186,7 +188,7 @@ class SupabaseAdapter(RecordAdapter):
 
     def _call(self, function: str, **arguments: Any) -> Any:
         if self._rest is None:
-            raise damaged("the adapter is shut")
+            raise not_open(self.name)
         named = {f"p_{name}": value for name, value in arguments.items()}
         return self._rest.post(f"{self._table}__{function}", named)
 

@@ -10,7 +10,7 @@ from os import PathLike
 from typing import ClassVar, Final, TypeVar
 
 from lamina.adapters._shared.directions import rank_by_closeness
-from lamina.adapters._shared.entry_text import entry_of_text
+from lamina.adapters._shared.entry_text import UNREADABLE, entry_of_text
 from lamina.adapters._shared.options import DEFAULT_TABLE, check_seconds
 from lamina.adapters._shared.record_adapter import RecordAdapter
 from lamina.adapters._shared.records import Commit, Control, Stored
@@ -253,7 +253,7 @@ def _entry(row: Row) -> MemoryEntry:
     _, text, embedding = row
     try:
         return entry_of_text(text, embedding)
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+    except UNREADABLE:
         raise damaged("a memory cannot be read") from None
 
 
