@@ -34,8 +34,8 @@ def firestore_indexes(table: str = "lamina_memories", *, dimensions: int) -> dic
     indexes: list[dict[str, Any]] = []
     for equal in [*((each,) for each in _PLACES), *((each, array) for each in _PLACES[:6] for array in _ARRAYS)]:
         fields = [_field(each) for each in equal]
-        for order in (_BY_SEQ, (*_BY_SEQ, *live), _BY_RELEVANCE, (*_BY_RELEVANCE, *live), live):
-            indexes.append(_index(table, [*fields, *(_field(*each) for each in order)]))
+        orders = (_BY_SEQ, (*_BY_SEQ, *live), _BY_RELEVANCE, (*_BY_RELEVANCE, *live), live)
+        indexes += [_index(table, [*fields, *(_field(*each) for each in order)]) for order in orders]
         vector = {"fieldPath": "vector", "vectorConfig": {"dimension": dimensions, "flat": {}}}
         indexes.append(_index(table, [*fields, vector]))
     for equal_one in _PLACES[:2]:

@@ -49,7 +49,7 @@ class Options:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= 900:  # noqa: PLR2004
                 raise ConfigError(name, f"must be from {least} to 900 seconds", "Give such a number.")
-        if isinstance(self.threads, bool) or not isinstance(self.threads, int) or not 1 <= self.threads <= 256:  # noqa: PLR2004
+        if type(self.threads) is not int or not 1 <= self.threads <= 256:  # noqa: PLR2004
             raise ConfigError("threads", "must be a whole number from 1 to 256", "Give such a number.")
 
     @property
