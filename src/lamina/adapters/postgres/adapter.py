@@ -223,7 +223,9 @@ class PostgresAdapter(MemoryAdapter):
 
     async def find_duplicate(self, scope: Scope, layer: Layer, digest: str, now: datetime) -> MemoryEntry | None:
         wanted = digest_of(digest)
-        return await self._read(scope, lambda collection: reading.find_duplicate(collection, scope, layer, wanted, now))
+        return await self._read(
+            scope, lambda collection: reading.find_duplicate(collection, scope, layer, wanted, now=now)
+        )
 
     async def find_twins(self, scope: Scope, entries: Sequence[MemoryEntry]) -> builtins.list[MemoryEntry | None]:
         for entry in entries:
@@ -249,7 +251,7 @@ class PostgresAdapter(MemoryAdapter):
         def work(collection: Collection) -> None:
             locked = writing.lock(collection)
             writing.expect_meta(collection, wanted)
-            writing.save_meta(collection, locked, key, value, now)
+            writing.save_meta(collection, locked, key, value, now=now)
 
         await self._write(scope, work)
 
