@@ -21,6 +21,8 @@ from lamina.registry import adapter_names, load_adapter
 warnings.simplefilter("ignore", FutureWarning)  # Google's client asks for a newer grpcio than Weaviate's allows
 
 ROOT = Path(__file__).parents[1]
+# Google's libraries tell whoever loads the Firestore adapter that the grpcio of the tests is older than they like.
+warnings.filterwarnings("ignore", "(Package google.* depends on grpcio|grpcio < )", FutureWarning)
 KINDS = ("added", "changed", "deprecated", "removed", "fixed", "security")
 
 
