@@ -126,9 +126,10 @@ if TYPE_CHECKING:
     )
     from lamina.settings.tiers import ContextThresholds
     from lamina.state import open_state
-    from lamina.state.postgres import PostgresStateStore
+    from lamina.state.postgres import PostgresStateStore as PostgresStateStore
     from lamina.state.sqlite import SqliteStateStore
 
+# What needs an extra is public too, but no part of `from lamina import *`, which would demand all of them.
 __all__ = [
     "AdapterError",
     "AdapterUnavailable",
@@ -211,7 +212,6 @@ __all__ = [
     "Or",
     "OwnerMemory",
     "PostgresMemory",
-    "PostgresStateStore",
     "ProviderError",
     "ProviderUnavailable",
     "RagChunk",
@@ -351,4 +351,4 @@ if not TYPE_CHECKING:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted({*__all__, *_HOME_OF})
