@@ -21,10 +21,10 @@ class FirestoreServer:
     def __init__(self) -> None:
         gcloud = shutil.which("gcloud")
         if gcloud is None:
-            raise services.Missing("there is no gcloud, with which Google's SDK brings its emulators")
+            raise services.NoMeans("there is no gcloud, with which Google's SDK brings its emulators")
         self._jar = Path(gcloud).resolve().parents[1] / JAR
         if not self._jar.exists():
-            raise services.Missing("the component cloud-firestore-emulator of Google's SDK is not installed")
+            raise services.NoMeans("the component cloud-firestore-emulator of Google's SDK is not installed")
         self._java = find_java()
         self._process = services.Process("firestore")
         self.port = services.free_port()
