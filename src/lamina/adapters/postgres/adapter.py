@@ -113,8 +113,7 @@ class PostgresAdapter(MemoryAdapter):
                 self._handle = self._database.join(self._component)
             handle = self._handle
         await handle.prepare()
-        await handle.write(partial(follow_analyzer, table=self._table))
-        self._pgvector = await handle.write(prepare_pgvector)
+        self._pgvector = await handle.write(self._make_ready)
         declared = type(self).capabilities
         if self._pgvector is None:  # the class's own declaration stays as it is
             declared -= {Capability.VECTOR}
@@ -271,6 +270,10 @@ class PostgresAdapter(MemoryAdapter):
         done = await self._write(scope, work)
         await self._see_to_index(vectors)
         return done
+
+    def _make_ready(self, session: Session) -> Pgvector | None:
+        follow_analyzer(session, self._table)
+        return prepare_pgvector(session)
 
     async def _see_to_index(self, vectors: Iterable[Vector | None]) -> None:
         """Give lengths of vectors that were stored for the first time an index of their own.
