@@ -18,7 +18,6 @@ from lamina.cli.command import SHARED
 from lamina.ports.memory_adapter import Capability
 from lamina.registry import adapter_names, load_adapter
 
-
 ROOT = Path(__file__).parents[1]
 # Google's libraries tell whoever loads the Firestore adapter that the grpcio of the tests is older than they like.
 warnings.filterwarnings("ignore", "(Package google.* depends on grpcio|grpcio < )", FutureWarning)
