@@ -44,7 +44,7 @@ WHERE: dict[str, tuple[str | None, Callable[[Any, Path], dict[str, Any]]]] = {
     "sqlite": (None, lambda _server, folder: {"path": folder / "lamina.db"}),
     "postgres": ("postgres", lambda server, _folder: {"url": server.url}),
     "redis": ("redis", lambda server, _folder: {"url": server.url}),
-    "mongodb": ("mongodb", lambda server, _folder: {"url": server.url}),
+    "mongodb": ("mongodb", lambda server, _folder: {"url": server.url, "timeout": 600}),
     "qdrant": ("qdrant", lambda server, _folder: {"url": server.url}),
     "turso": ("turso", lambda server, _folder: {"url": server.url}),
     "supabase": (
