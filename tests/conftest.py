@@ -3,4 +3,10 @@
 A scripted server (`server`), an address of nobody (`unused_url`), a real model (`real_model`), a real PostgreSQL.
 """
 
-pytest_plugins = ["fake_pinecone", "real_model", "real_postgres", "scripted_server"]
+pytest_plugins = [
+    "fake_pinecone",
+    "fake_weaviate",
+    "real_model",
+    "real_postgres",
+    "scripted_server",
+]
