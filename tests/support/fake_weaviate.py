@@ -154,7 +154,9 @@ class WeaviateFake:
                 if path == "/v1/.well-known/openid-configuration":
                     return 404, {}
                 self.tick(method, path, headers.get("authorization"))
-                return 200, self._answered("GET" if method == "HEAD" else method, path.removeprefix("/v1/").split("/"), given)
+                return 200, self._answered(
+                    "GET" if method == "HEAD" else method, path.removeprefix("/v1/").split("/"), given
+                )
             except Refused as refused:
                 return refused.status, {"error": [{"message": str(refused)}]}
 
@@ -166,7 +168,7 @@ class WeaviateFake:
                 return {"classes": list(self.classes.values())}
             case "POST", ["schema"]:
                 return self._create(given)
-            case ("GET" | "PUT"), ["schema", name]:
+            case (("GET" | "PUT"), ["schema", name]):
                 need(name in self.classes, "not found", 404)
                 return self.classes[name] if method == "GET" else self._update(name, given)
             case "GET", ["schema", name, "tenants", tenant]:
@@ -267,7 +269,7 @@ class WeaviateFake:
 
 
 def _named(vectors: dict[str, Any]) -> dict[str, Any]:
-    for name, each in vectors.items():
+    for name in vectors:
         # https://docs.weaviate.io/weaviate/config-refs/collections#named-vectors
         need(re.fullmatch("[A-Za-z][_0-9A-Za-z]{0,229}", name), f"{name} is not a valid vector name")
     return {

@@ -28,7 +28,7 @@ from lamina.adapters.weaviate.conditions import (
 )
 from lamina.adapters.weaviate.connection import Connection, connected
 from lamina.adapters.weaviate.failures import NAME, translated
-from lamina.adapters.weaviate.objects import MAX_RESULTS, LATEST, RELEVANCE, Objects, Properties, Scored
+from lamina.adapters.weaviate.objects import LATEST, MAX_RESULTS, RELEVANCE, Objects, Properties, Scored
 from lamina.adapters.weaviate.rows import Row, key, name_token, read_entry, row_of, version_of
 from lamina.domain.filters import Filter, MemoryFilter
 from lamina.domain.instants import to_micros
@@ -212,16 +212,16 @@ class WeaviateAdapter(RecordAdapter):
     def _holding(self, words: Sequence[str], options: SearchOptions) -> builtins.list[MemoryEntry]:
         store, tenant = self._opened, name_token(options.scope.tenant)
         conditions = [*in_scope(options.scope), *passing(options.filter)]
-        properties = _WHOLE if options.include_embeddings else _PLAIN
+        needs_vectors = options.include_embeddings or options.filter.has_embedding is not None
+        properties = _WHOLE if needs_vectors else _PLAIN
         if options.limit >= MAX_RESULTS // 8:
-            found: Iterable[Properties] = store.walk(
-                tenant, [*conditions, any_in("words", words)], properties=properties
-            )
+            conditions.append(any_in("words", words))
+            found: Iterable[Properties] = store.walk(tenant, conditions, properties=properties)
         else:
             best, _ = _enough(lambda top: store.holding(tenant, words, conditions, top), 4 * options.limit + 100)
             found = store.load(tenant, [each for each, _ in best], properties).values()
-        entries = map(read_entry, found)
-        return [each for each in entries if options.filter.admits(options.scope, each)]
+        entries = [each for each in map(read_entry, found) if options.filter.admits(options.scope, each)]
+        return entries if options.include_embeddings else [each.replace(embedding=None) for each in entries]
 
     def _frequencies(self, scope: Scope, words: Sequence[str], now: datetime) -> dict[str, int]:
         tenant, live = name_token(scope.tenant), [*in_scope(scope), *passing(MemoryFilter(now=now))]
@@ -256,7 +256,7 @@ class WeaviateAdapter(RecordAdapter):
         near = [each for each, similarity in closest if similarity >= least]
         pool = [read_entry(each) for each in store.load(tenant, near, _WHOLE).values()]
         if least <= 0:  # vectors that are zero have the similarity 0, and no direction to be found by
-            pool += self._admitted(options, [length, Native.by_property("is_indexed").equal(False)])
+            pool += self._admitted(options, [length, Native.by_property("is_indexed").equal(val=False)])
         return [each for each in pool if options.filter.admits(options.scope, each)]  # some may have changed
 
 
@@ -291,7 +291,7 @@ def _checked_table(table: str | None, class_name: str | None) -> str:
     if table is not None and class_name is not None and table != class_name:
         raise ConfigError("class_name", "is another word for table, and both are given", "Give table only.")
     option, named = ("table", table) if class_name is None else ("class_name", class_name)
-    if named is not None and (not isinstance(named, str) or not _TABLE.fullmatch(named)):
+    if named is not None and not _TABLE.fullmatch(named):
         remedy = "Use at most 63 ASCII letters, digits and underscores, a letter first."
         raise ConfigError(option, "is no name of a collection", remedy)
     return "lamina_memories" if named is None else named

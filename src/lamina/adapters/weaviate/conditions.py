@@ -7,12 +7,12 @@ order and parts of texts are not to be had, since every property has one kind fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final, TypeAlias
 
 from weaviate.classes.query import Filter as Native
-from weaviate.collections.classes.filters import _Filters
+from weaviate.collections.classes.filters import FilterReturn
 
 from lamina.adapters._shared.leaves import element_token, presence_token, value_token
 from lamina.adapters.weaviate.rows import ANY_OBJECT, instant, name_token, place_of, tag_token
@@ -23,7 +23,7 @@ from lamina.domain.scope import Scope
 
 __all__ = ["Condition", "after", "all_of", "any_in", "gap_of", "in_scope", "is_whole", "passing"]
 
-Condition: TypeAlias = _Filters
+Condition: TypeAlias = FilterReturn
 
 _ORDER_GAP: Final = "Weaviate does not compare the values of metadata by order exactly: not gt, gte, lt and lte."
 _TEXT_GAP: Final = "Weaviate finds no part of a text that has wildcards in it: not contains with a text."
@@ -71,11 +71,7 @@ def after(seq: int) -> Condition:
 
 def passing(filter: MemoryFilter) -> list[Condition]:
     """Conditions of passing the filter, whose `where` has no gap."""
-    conditions: list[Condition] = []
-    if filter.expiry is Expiry.LIVE:
-        conditions.append(_greater(list(instant("expires", filter.now).items())))
-    elif filter.expiry is Expiry.EXPIRED:
-        conditions.append(Native.not_(_greater(list(instant("expires", filter.now).items()))))
+    conditions = [*_in_time(filter)]
     if filter.layers is not None:
         conditions.append(in_layers(filter.layers))
     conditions += [_has(tag_token(tag)) for tag in filter.tags]
@@ -84,15 +80,21 @@ def passing(filter: MemoryFilter) -> list[Condition]:
     for name, least in (("relevance", filter.min_relevance), ("confidence", filter.min_confidence)):
         if least is not None:
             conditions.append(Native.by_property(name).greater_or_equal(float(least)))
-    for name, instant_ in (("created", filter.created_before), ("updated", filter.updated_before)):
-        if instant_ is not None:
-            conditions.append(_before(name, instant_))
     if filter.has_embedding is not None:
         length = Native.by_property("length")
         conditions.append(length.greater_than(0) if filter.has_embedding else length.equal(0))
     if filter.where is not None:
         conditions.append(_where(filter.where))
     return conditions
+
+
+def _in_time(filter: MemoryFilter) -> Iterator[Condition]:
+    if filter.expiry is not Expiry.ANY:
+        lives = _greater(list(instant("expires", filter.now).items()))
+        yield lives if filter.expiry is Expiry.LIVE else Native.not_(lives)
+    for name, before in (("created", filter.created_before), ("updated", filter.updated_before)):
+        if before is not None:
+            yield _before(name, before)
 
 
 def gap_of(where: Filter) -> str | None:

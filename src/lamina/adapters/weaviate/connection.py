@@ -10,7 +10,7 @@ import weaviate
 from weaviate.classes.init import AdditionalConfig, Auth, Timeout
 from weaviate.config import ConnectionConfig, GrpcConfig
 from weaviate.connect import ConnectionParams
-from weaviate.exceptions import WeaviateBaseError
+from weaviate.exceptions import WeaviateStartUpError
 
 from lamina.adapters.weaviate.failures import NAME
 from lamina.errors import AdapterError, ConfigError
@@ -25,7 +25,7 @@ _GRPC: Final = 50_051
 _RECONNECTING: Final = [
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),
-    ("grpc.max_reconnect_backoff_ms", 2_000),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
 ]
 """A service that is up again is noticed soon."""
 
@@ -102,25 +102,34 @@ def connected(connection: Connection) -> weaviate.WeaviateClient:
         skip_init_checks=True,  # they also ask a package index for news
     )
     try:
-        try:
-            client.connect()
-            version = client.get_meta()["version"]
-            numbers = tuple(int(part) for part in version.split(".")[:2])
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            problem = f"{connection.place} does not answer as Weaviate does"
-            raise AdapterError(NAME, problem, "Check url.") from error
-        except WeaviateBaseError as error:
-            if "is not supported" not in str(error):
-                raise
-            numbers, version = (1,), "before 1.27"
-        if numbers < _LEAST:
-            least = ".".join(map(str, _LEAST))
-            problem = f"{connection.place} has the version {version}, and {least} is needed"
-            raise AdapterError(NAME, problem, "Upgrade the service.")
+        version = _version(client, connection)
+        _check_version(version, connection)
     except BaseException:
         client.close()
         raise
     return client
+
+
+def _version(client: weaviate.WeaviateClient, connection: Connection) -> str:
+    try:
+        client.connect()
+        version: str = client.get_meta()["version"]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        problem = f"{connection.place} does not answer as Weaviate does"
+        raise AdapterError(NAME, problem, "Check url.") from error
+    except WeaviateStartUpError as error:
+        if error.__cause__ is not None:
+            raise
+        return "1.26"  # or older: the client itself takes none below 1.27
+    return version
+
+
+def _check_version(version: str, connection: Connection) -> None:
+    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
+    if numbers < _LEAST:
+        least = ".".join(map(str, _LEAST))
+        problem = f"{connection.place} has the version {version} or an older one, and {least} is needed"
+        raise AdapterError(NAME, problem, "Upgrade the service.")
 
 
 def _params(connection: Connection) -> ConnectionParams:

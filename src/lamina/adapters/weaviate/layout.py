@@ -7,6 +7,7 @@ have a named vector, and so an index of their own.
 
 from __future__ import annotations
 
+import threading
 from typing import Final
 
 import weaviate
@@ -67,37 +68,43 @@ PROPERTIES: Final = (
 )
 
 
+_PATIENCE: Final = 20
+"""How often an index is added anew, if others add theirs: the definition is written whole."""
+
+
 class Vectors:
     """The named vectors of a collection, which are added when the first vector of a length comes."""
 
     def __init__(self, collection: Collection) -> None:
         self._collection = collection
         self._known: frozenset[str] = frozenset()
+        self._adding = threading.Lock()
 
     def has(self, length: int) -> bool:
         """Whether vectors of this length have an index."""
         name = vector_name(length)
-        if name not in self._known:
-            self._known = frozenset(self._collection.config.get().vector_config or ())
-        return name in self._known
+        return name in self._known or name in self._read()
 
     def need(self, length: int) -> None:
         """Add an index for vectors of this length, if there is none."""
-        for _ in range(10):
-            if self.has(length):
-                return
-            try:
-                self._collection.config.add_vector(vector_config=_named(length))
-            except UnexpectedStatusCodeError:
-                if not self._others_added():
-                    raise
+        name = vector_name(length)
+        if name in self._known:
+            return
+        with self._adding:
+            for _ in range(_PATIENCE):
+                before = self._read()
+                if name in before:
+                    return
+                try:
+                    self._collection.config.add_vector(vector_config=_named(length))
+                except UnexpectedStatusCodeError:
+                    if self._read() == before:  # or else others added theirs, which must not get lost
+                        raise
         raise AdapterError(NAME, "others kept changing the collection's definition", "Try again.")
 
-    def _others_added(self) -> bool:
-        """Whether the definition was changed meanwhile: it is written whole, and loses no vector that way."""
-        before = self._known
+    def _read(self) -> frozenset[str]:
         self._known = frozenset(self._collection.config.get().vector_config or ())
-        return self._known != before
+        return self._known
 
 
 def vector_name(length: int) -> str:
@@ -112,11 +119,11 @@ def opened_collection(client: weaviate.WeaviateClient, name: str, option: str) -
         ConfigError: it is somebody else's, or one is there that differs in nothing but case.
     """
     if not client.collections.exists(name):
-        _check_case(client, name, option)
         try:
             _create(client, name)
         except UnexpectedStatusCodeError:
             if not client.collections.exists(name):  # or else somebody else was faster
+                _check_case(client, name, option)
                 raise
     collection = client.collections.use(name)
     config = collection.config.get()
@@ -150,7 +157,6 @@ def _create(client: weaviate.WeaviateClient, name: str) -> None:
 
 
 def _named(length: int) -> VectorConfigCreate:
-    return Configure.Vectors.self_provided(
-        name=vector_name(length),
-        vector_index_config=Configure.VectorIndex.hnsw(distance_metric=VectorDistances.COSINE),
-    )
+    index = Configure.VectorIndex.hnsw(distance_metric=VectorDistances.COSINE)
+    config: VectorConfigCreate = Configure.Vectors.self_provided(name=vector_name(length), vector_index_config=index)
+    return config

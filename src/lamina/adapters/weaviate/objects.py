@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import weaviate
@@ -13,7 +14,6 @@ from weaviate.classes.config import ConsistencyLevel
 from weaviate.classes.data import DataObject
 from weaviate.classes.query import Filter as Native
 from weaviate.classes.query import MetadataQuery, Sort
-from weaviate.collections import Collection
 from weaviate.exceptions import WeaviateQueryError
 
 from lamina.adapters._shared.clock_sequence import SLOTS
@@ -119,8 +119,14 @@ class Objects:
         while True:
             skipped = min(offset, MAX_RESULTS)
             if skipped:  # only the last one that is passed over is fetched
-                last = {"offset": skipped - 1, "limit": 1, "properties": ["order", "place"]}
-                found = self.page(tenant, [*conditions, *begin], INSERTION, **last)
+                found = self.page(
+                    tenant,
+                    [*conditions, *begin],
+                    INSERTION,
+                    offset=skipped - 1,
+                    limit=1,
+                    properties=["order", "place"],
+                )
             else:
                 size = min(PAGE, limit)
                 found = self.page(tenant, [*conditions, *begin], INSERTION, limit=size, properties=needed)
@@ -138,9 +144,7 @@ class Objects:
         aggregate = self._collection.with_tenant(tenant).aggregate
         return aggregate.over_all(filters=all_of(conditions), total_count=True).total_count or 0
 
-    def closest(
-        self, tenant: str, unit: Sequence[float], conditions: Iterable[Condition], limit: int
-    ) -> list[Scored]:
+    def closest(self, tenant: str, unit: Sequence[float], conditions: Iterable[Condition], limit: int) -> list[Scored]:
         """What matches and has a vector of this length, with its similarity, closest first."""
         if not self._is_there(tenant) or not self._vectors.has(len(unit)):
             return []
@@ -155,9 +159,7 @@ class Objects:
         )
         return [(each.uuid, 1 - _told(each.metadata.distance)) for each in answer.objects]
 
-    def holding(
-        self, tenant: str, words: Sequence[str], conditions: Iterable[Condition], limit: int
-    ) -> list[Scored]:
+    def holding(self, tenant: str, words: Sequence[str], conditions: Iterable[Condition], limit: int) -> list[Scored]:
         """What matches and holds some of the words, by BM25, best first."""
         if not self._is_there(tenant):
             return []
@@ -233,31 +235,30 @@ class Objects:
         else:
             return [(each.uuid, each.properties) for each in answer.objects]
         half = limit // 2
-        ask: Callable[[int, int], list[tuple[uuid.UUID, Properties]]] = lambda start, size: self._answered(
-            tenant, condition, sort=sort or INSERTION, offset=start, limit=size, properties=properties
-        )
-        return ask(offset, half) + ask(offset + half, limit - half)
+        again = partial(self._answered, tenant, condition, properties=properties, sort=sort or INSERTION)
+        return again(limit=half, offset=offset) + again(limit=limit - half, offset=offset + half)
 
     def _settle(self, tenant: str) -> None:
         """Wait until vectors that were written before are in their index, which may follow (ASYNC_INDEXING)."""
         if tenant not in self._unsettled:
             return
         self._unsettled.discard(tenant)
-        until = time.monotonic() + self._patience
-        wait = 0.02
         try:
-            while any(shard.vector_queue_size for shard in self._shards(tenant)):
-                if time.monotonic() > until:
-                    problem = f"for {self._patience:g} seconds the vector index did not come to what was written before"
-                    raise AdapterUnavailable(NAME, problem, "Try again.")
-                time.sleep(wait)
-                wait = min(2 * wait, 1.0)
+            self._wait_for_index(tenant)
         except BaseException:
             self._unsettled.add(tenant)
             raise
 
-    def _shards(self, tenant: str) -> Sequence[Any]:
-        return self._collection.with_tenant(tenant).config.get_shards()
+    def _wait_for_index(self, tenant: str) -> None:
+        config = self._collection.with_tenant(tenant).config
+        until = time.monotonic() + self._patience
+        wait = 0.02
+        while any(shard.vector_queue_size for shard in config.get_shards()):
+            if time.monotonic() > until:
+                problem = f"for {self._patience:g} seconds the vector index did not come to what was written before"
+                raise AdapterUnavailable(NAME, problem, "Try again.")
+            time.sleep(wait)
+            wait = min(2 * wait, 1.0)
 
 
 def _told(number: float | None) -> float:
