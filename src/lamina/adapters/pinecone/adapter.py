@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Final
 
+from lamina.adapters._shared.clock_sequence import Sequence as Numbers
 from lamina.adapters._shared.directions import rank_by_closeness
 from lamina.adapters._shared.record_adapter import RecordAdapter
 from lamina.adapters._shared.records import Commit, Control, Stored
@@ -28,7 +29,6 @@ from lamina.adapters.pinecone.rows import (
     record_of,
     size_of,
 )
-from lamina.adapters.pinecone.sequence import Sequence as Numbers
 from lamina.domain.filters import Filter, MemoryFilter
 from lamina.domain.instants import to_micros
 from lamina.domain.memory import Layer, MemoryEntry, Vector
