@@ -56,7 +56,7 @@ WHERE: dict[str, tuple[str | None, Callable[[Any, Path], dict[str, Any]]]] = {
         },
     ),
     "pinecone": ("pinecone", lambda server, _folder: _pinecone(server)),
-    "weaviate": ("weaviate", lambda server, _folder: server.options),
+    "weaviate": ("weaviate", lambda server, _folder: {"url": server.url, "grpc_port": server.grpc_port}),
     "dynamodb": (
         "dynamodb",
         lambda server, _folder: {"url": server.url, **KEYS},
