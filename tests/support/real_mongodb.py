@@ -37,7 +37,8 @@ class MongoDBServer(services.Process):
 
     @property
     def url(self) -> str:
-        return f"mongodb://127.0.0.1:{self.port}/"
+        """Looked at often, since a failure that is only pretended is followed by no news of the server's."""
+        return f"mongodb://127.0.0.1:{self.port}/?heartbeatFrequencyMS=500"
 
     def start(self) -> None:
         command = [sys.executable, "-m", "secantus", "--port", str(self.port), "--storage-path", self.folder / "data"]

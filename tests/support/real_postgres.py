@@ -121,7 +121,7 @@ class Postgres15Server(Runs):
     def __init__(self) -> None:
         programs = Path("/usr/lib/postgresql/15/bin")
         if not (programs / "postgres").exists():
-            raise services.Missing("there is no PostgreSQL 15 in /usr/lib/postgresql")
+            services.installed_by_apt("postgresql-15")
         self._process = services.Process("pg15")
         folder = self._process.folder
         options = {"user": "postgres", "group": "postgres"} if os.geteuid() == 0 else {}
@@ -162,9 +162,11 @@ class PgBouncer:
     users = ("postgres", "lamina_app")
 
     def __init__(self) -> None:
-        program = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
-        if program is None:
-            raise services.Missing("there is no pgbouncer")
+        places = f"{os.environ.get('PATH', '')}:/usr/sbin"
+        if shutil.which("pgbouncer", path=places) is None:
+            services.installed_by_apt("pgbouncer")
+        program = shutil.which("pgbouncer", path=places)
+        assert program is not None
         self.postgres = PostgresServer()
         self._process = services.Process("pgb")
         folder = self._process.folder

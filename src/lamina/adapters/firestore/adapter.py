@@ -40,8 +40,11 @@ MAX_NEAREST: Final = 1_000
 """How many neighbours Firestore gives: its limit."""
 
 _SPARE: Final = 50
+_IS_ZERO: Final = where("is_zero", "EQUAL", value=True)
+_HAS_VECTOR: Final = where("embedded", "EQUAL", value=True)
 _ANYTHING: Final = MemoryFilter(now=datetime.max.replace(tzinfo=UTC), expiry=Expiry.ANY)
-_COSINE: Final = types.StructuredQuery.FindNearest.DistanceMeasure.COSINE.value
+_Direction: Final[Any] = types.StructuredQuery.Direction
+_Measure: Final[Any] = types.StructuredQuery.FindNearest.DistanceMeasure
 _ORDERS: Final = {
     Order.INSERTION: [("seq", "ASCENDING")],
     Order.RELEVANCE: [("relevance", "DESCENDING"), ("created", "DESCENDING"), ("id", "ASCENDING")],
@@ -181,7 +184,7 @@ class FirestoreAdapter(RecordAdapter):
         fields = ["entry", "embedding"] if options.include_embeddings else ["entry"]
         asked = select(self._options.table, filters, *fields)
         for name, way in _ORDERS[options.order]:
-            asked.order_by.add(direction=types.StructuredQuery.Direction[way].value).field.field_path = name
+            asked.order_by.add(direction=_Direction[way].value).field.field_path = name
         skipped = options.offset
         if conditions.is_whole:
             asked.offset, asked.limit.value, skipped = skipped, options.limit, 0
@@ -206,41 +209,39 @@ class FirestoreAdapter(RecordAdapter):
     def _nearest(self, embedding: Vector, options: SearchOptions) -> builtins.list[SearchHit]:
         """The neighbours that Firestore gives, with enough beyond the limit to know that none is missing."""
         towards = direction(embedding)
-        conditions = Conditions.of(options.scope, options.filter, with_ranges=False)
-        without = [
-            *conditions.filters,
-            where("is_zero", "EQUAL", value=True),
-        ]  # which are close to nothing, and in no index
+        filters = Conditions.of(options.scope, options.filter, with_ranges=False).filters
+        length = len(embedding)
         if towards is None:
-            without = [*conditions.filters, where("embedded", "EQUAL", value=True)]
-        pool = builtins.list(self._with_length(len(embedding), select(self._options.table, without), options))
+            pool = self._checked(select(self._options.table, [*filters, _HAS_VECTOR]), length, options)[1]
+        else:  # what has no direction is close to nothing, and in no index
+            pool = self._checked(select(self._options.table, [*filters, _IS_ZERO]), length, options)[1]
+            pool += self._neighbours(towards, filters, options)
+        return rank_by_closeness(embedding, pool, options.limit, include_embeddings=options.include_embeddings)
+
+    def _neighbours(
+        self, towards: Sequence[float], filters: Sequence[Any], options: SearchOptions
+    ) -> builtins.list[MemoryEntry]:
+        asked = select(self._options.table, filters)
+        nearest = asked.find_nearest
+        nearest.vector_field.field_path = "vector"
+        nearest.query_vector.CopyFrom(value_of(NearVector(towards)))
+        nearest.distance_measure = _Measure.COSINE.value
         size = min(2 * options.limit + _SPARE, MAX_NEAREST)
-        while towards is not None:
-            asked = select(self._options.table, conditions.filters)
-            asked.find_nearest.vector_field.field_path = "vector"
-            asked.find_nearest.query_vector.CopyFrom(value_of(NearVector(towards)))
-            asked.find_nearest.distance_measure = _COSINE
-            asked.find_nearest.limit.value = size
-            found = builtins.list(self._documents.query(asked))
-            near = builtins.list(self._checked(found, len(embedding), options))
-            if len(found) < size or len(near) >= options.limit:
-                pool += near
-                break
+        while True:
+            nearest.limit.value = size
+            number, near = self._checked(asked, len(towards), options)
+            if number < size or len(near) >= options.limit:
+                return near
             if size == MAX_NEAREST:
                 remedy = f"Of the {MAX_NEAREST} neighbours that it gives at most, only {len(near)} pass the filter."
                 raise Unsupported(f"The {self.name} adapter", "a vector search this deep", remedy)
             size = min(4 * size, MAX_NEAREST)
-        return rank_by_closeness(embedding, pool, options.limit, include_embeddings=options.include_embeddings)
 
-    def _with_length(self, length: int, asked: Any, options: SearchOptions) -> Iterator[MemoryEntry]:
-        return self._checked(self._documents.query(asked), length, options)
-
-    def _checked(self, found: Any, length: int, options: SearchOptions) -> Iterator[MemoryEntry]:
-        for each in found:
-            entry = entry_of(each.values)
-            has_length = entry.embedding is not None and len(entry.embedding) == length
-            if has_length and options.filter.admits(options.scope, entry):
-                yield entry
+    def _checked(self, asked: Any, length: int, options: SearchOptions) -> tuple[int, builtins.list[MemoryEntry]]:
+        """How many are found, and those of them whose vector has this length and that the filter admits."""
+        entries = [entry_of(each.values) for each in self._documents.query(asked)]
+        of_length = [each for each in entries if each.embedding is not None and len(each.embedding) == length]
+        return len(entries), [each for each in of_length if options.filter.admits(options.scope, each)]
 
     def _history(self, tenant: str, id: str) -> builtins.list[MemoryEntry]:
         asked = select(PAST, [])

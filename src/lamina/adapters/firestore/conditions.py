@@ -24,8 +24,11 @@ __all__ = ["Conditions", "gap_of", "where"]
 MAX_VALUES: Final = 30
 """In how many ways a filter may be true, layers and values of an array multiplied: Firestore's limit."""
 
-_Operator: Final = query.StructuredQuery.FieldFilter.Operator
-_ORDERED: Final = "It has no order and no negation of conditions on metadata, and compares texts only as a whole."
+_Operator: Final[Any] = query.StructuredQuery.FieldFilter.Operator
+_ORDERED: Final = (
+    "Orders and negations would need an index of Firestore's for each key of the metadata, and a part of a text it "
+    "cannot look for."
+)
 _ONE: Final = (
     f"It can ask one thing of the metadata at a time: that a value is one of at most {MAX_VALUES}, that a list has an "
     "element, or that a key is there, or that any of several such things holds."

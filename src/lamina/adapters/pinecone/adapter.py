@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Final
 
+from lamina.adapters._shared.clock_sequence import Sequence as Numbers
 from lamina.adapters._shared.directions import rank_by_closeness
 from lamina.adapters._shared.layout_version import made_by_newer
 from lamina.adapters._shared.names import key_of_names
@@ -31,7 +32,6 @@ from lamina.adapters.pinecone.rows import (
     record_of,
     size_of,
 )
-from lamina.adapters.pinecone.sequence import Sequence as Numbers
 from lamina.domain.filters import Filter, MemoryFilter
 from lamina.domain.memory import Layer, MemoryEntry, Vector
 from lamina.domain.scope import Scope

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from lamina.adapters._shared.clock_sequence import SLOTS
 from lamina.adapters._shared.directions import direction
 from lamina.adapters._shared.entry_text import UNREADABLE, entry_of_text, pack, text_of_entry, unpack
 from lamina.adapters._shared.leaves import leaf_tokens
@@ -53,9 +54,6 @@ NEVER: Final = 10**12
 
 PLAIN: Final = (1e-6, 1e6)
 """Vectors whose largest number lies in between are kept as they are: no sum of squares leaves 32-bit floats."""
-
-SLOTS: Final = 2048
-"""How many `seq`s a microsecond has (see `lamina.adapters.pinecone.sequence`)."""
 
 
 class Kind:

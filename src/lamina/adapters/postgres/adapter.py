@@ -114,8 +114,7 @@ class PostgresAdapter(MemoryAdapter):
                 self._handle = self._database.join(self._component)
             handle = self._handle
         await handle.prepare()
-        await handle.write(partial(follow_analyzer, table=self._table))
-        self._pgvector = await handle.write(prepare_pgvector)
+        self._pgvector = await handle.write(self._make_ready)
         declared = type(self).capabilities
         if self._pgvector is None:  # the class's own declaration stays as it is
             declared -= {Capability.VECTOR}
@@ -224,7 +223,9 @@ class PostgresAdapter(MemoryAdapter):
 
     async def find_duplicate(self, scope: Scope, layer: Layer, digest: str, now: datetime) -> MemoryEntry | None:
         wanted = digest_of(digest)
-        return await self._read(scope, lambda collection: reading.find_duplicate(collection, scope, layer, wanted, now))
+        return await self._read(
+            scope, lambda collection: reading.find_duplicate(collection, scope, layer, wanted, now=now)
+        )
 
     async def find_twins(self, scope: Scope, entries: Sequence[MemoryEntry]) -> builtins.list[MemoryEntry | None]:
         for entry in entries:
@@ -250,7 +251,7 @@ class PostgresAdapter(MemoryAdapter):
         def work(collection: Collection) -> None:
             locked = writing.lock(collection)
             writing.expect_meta(collection, wanted)
-            writing.save_meta(collection, locked, key, value, now)
+            writing.save_meta(collection, locked, key, value, now=now)
 
         await self._write(scope, work)
 
@@ -270,6 +271,10 @@ class PostgresAdapter(MemoryAdapter):
         done = await self._write(scope, work)
         await self._see_to_index(vectors)
         return done
+
+    def _make_ready(self, session: Session) -> Pgvector | None:
+        follow_analyzer(session, self._table)
+        return prepare_pgvector(session)
 
     async def _see_to_index(self, vectors: Iterable[Vector | None]) -> None:
         """Give lengths of vectors that were stored for the first time an index of their own.
