@@ -129,7 +129,7 @@ async def test_an_expiry_at_the_end_of_time_is_kept(adapter):
 
 async def test_two_collections_never_see_each_other(adapter, firestore, firestore_project):
     others = [
-        FirestoreAdapter(emulator_host=f"http://{firestore.url}", project=firestore_project, collection_name=name)
+        FirestoreAdapter(url=f"http://{firestore.url}", project_id=firestore_project, collection_name=name)
         for name in ("past", "controls", "lamina", "lamina_memories_past")
     ]
     await put(adapter, memory("m1"))
@@ -265,14 +265,12 @@ def test_the_indexes_are_what_googles_tools_read():
         ("table", {"table": "x" * 64}),
         ("collection_name", {"table": "notes", "collection_name": "others"}),
         ("project_id", {"project_id": "My Project"}),
-        ("project", {"project_id": "notes", "project": "others"}),
         ("database", {"database": "a/b"}),
         ("url", {"url": "https://host:1"}),
         ("url", {"url": "host"}),
         ("url", {"url": "host:port"}),
         ("url", {"url": "user:pay-roll@host:1"}),
         ("url", {"url": "host:1/path"}),
-        ("emulator_host", {"url": "a:1", "emulator_host": "b:1"}),
         ("timeout", {"timeout": 0}),
         ("retry_timeout", {"retry_timeout": float("nan")}),
         ("threads", {"threads": True}),

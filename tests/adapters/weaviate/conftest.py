@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from fake_weaviate import WeaviateFake
+from opening import opening
 
 from lamina.adapters.weaviate import WeaviateAdapter
 
@@ -32,23 +33,14 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def options(service: WeaviateFake) -> dict[str, Any]:
-    return {"url": service.url, "grpc_port": service.grpc_port, "request_timeout": 5}
+    return {"url": service.url, "grpc_port": service.grpc_port, "timeout": 5}
 
 
 @pytest.fixture
 async def opened(options: dict[str, Any]) -> AsyncIterator[Opener]:
     """Opens adapters on the fake, with its options unless told otherwise, and closes them at the end."""
-    adapters = []
-
-    async def open_one(**others: Any) -> WeaviateAdapter:
-        adapter = WeaviateAdapter(**{**options, **others})
-        adapters.append(adapter)
-        await adapter.initialize()
-        return adapter
-
-    yield open_one
-    for adapter in adapters:
-        await adapter.close()
+    async with opening(WeaviateAdapter, **options) as open_one:
+        yield open_one
 
 
 @pytest.fixture

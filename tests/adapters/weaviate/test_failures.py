@@ -64,7 +64,7 @@ async def test_a_service_that_dies_in_the_middle_loses_nothing_that_it_acknowled
 
 
 async def test_a_service_that_does_not_answer_is_given_up(service, opened):
-    adapter = await opened(request_timeout=0.3)
+    adapter = await opened(timeout=0.3)
     await put(adapter, memory("before"))
     service.plays("Search", "hang")
     with pytest.raises(AdapterUnavailable, match="did not answer in time"):
@@ -130,7 +130,7 @@ async def test_a_refusal_is_no_unavailability_and_nothing_of_it_is_quoted(servic
 
 @pytest.mark.parametrize("trouble", [408, 429, 500, 503, "drop", "hang"])
 async def test_trouble_with_http_is_unavailable(service, opened, trouble):
-    adapter = await opened(request_timeout=0.3)
+    adapter = await opened(timeout=0.3)
     service.plays("HEAD", *[trouble] * 4)
     with pytest.raises(AdapterUnavailable):
         await listed(adapter, Scope("never seen"))

@@ -94,7 +94,7 @@ async def test_names_that_weaviate_does_not_tell_apart_are_refused(opened, first
         ("table", "x" * 64),
         ("class_name", "a.b"),
         ("threads", 0),
-        ("request_timeout", 0),
+        ("timeout", 0),
         ("freshness_timeout", float("inf")),
     ],
 )
@@ -107,7 +107,7 @@ def test_an_option_that_cannot_be_is_refused_by_name(options, field, value):
 
 def test_an_option_of_two_names_is_given_once(options):
     WeaviateAdapter(**options, table="same", class_name="same")
-    with pytest.raises(ConfigError, match="another word for table"):
+    with pytest.raises(ConfigError, match="another name for table"):
         WeaviateAdapter(**options, table="one", class_name="other")
 
 
@@ -128,7 +128,7 @@ def test_grpc_is_on_a_port_of_its_own(service):
 )
 def test_where_grpc_answers_is_known_of_weaviates_own_services(url, expected):
     connection = Connection(
-        url=url, api_key=None, grpc_host=None, grpc_port=None, threads=1, request_timeout=1, freshness_timeout=1
+        url=url, api_key=None, grpc_host=None, grpc_port=None, threads=1, timeout=1, freshness_timeout=1
     )
     assert connection.grpc_address == expected
 

@@ -13,19 +13,22 @@ from typing import Any, ClassVar, Final
 from google.cloud.firestore_v1.types import query as types
 
 from lamina.adapters._shared.directions import direction, rank_by_closeness
+from lamina.adapters._shared.layout_version import made_by_newer
+from lamina.adapters._shared.options import DEFAULT_TABLE, checked_table
 from lamina.adapters._shared.record_adapter import RecordAdapter
 from lamina.adapters._shared.records import Commit, Control, Stale, Stored
+from lamina.adapters._shared.threads import not_open
 from lamina.adapters.firestore.changes import PAST, Changes, control_name, memory_name
 from lamina.adapters.firestore.conditions import MAX_VALUES, Conditions, gap_of, where
 from lamina.adapters.firestore.documents import Documents, Found, Write, as_message, select
 from lamina.adapters.firestore.failures import NAME, damaged, translated
 from lamina.adapters.firestore.memories import entry_of
-from lamina.adapters.firestore.options import Options, one_of
+from lamina.adapters.firestore.options import Options
 from lamina.adapters.firestore.values import NearVector, value_of
 from lamina.domain.filters import Expiry, Filter, MemoryFilter
 from lamina.domain.memory import Layer, MemoryEntry, Vector
 from lamina.domain.scope import Scope
-from lamina.errors import AdapterError, StoreDamaged, Unsupported
+from lamina.errors import Unsupported
 from lamina.ports.memory_adapter import Capability, ListOptions, Order, SearchHit, SearchOptions
 
 __all__ = ["FirestoreAdapter"]
@@ -61,8 +64,6 @@ class FirestoreAdapter(RecordAdapter):
         timeout: Seconds that a request may take.
         retry_timeout: Seconds for which a read is repeated while the service is unavailable; a change is sent once.
         threads: How many requests run side by side.
-        emulator_host: Another name for `url`.
-        project: Another name for `project_id`.
         collection_name: Another name for `table`.
 
     Raises:
@@ -87,22 +88,19 @@ class FirestoreAdapter(RecordAdapter):
         url: str | None = None,
         *,
         project_id: str | None = None,
-        table: str | None = None,
+        table: str = DEFAULT_TABLE,
         database: str = "(default)",
         credentials: Any = None,
         timeout: float = 30,
         retry_timeout: float = 10,
         threads: int = 8,
-        emulator_host: str | None = None,
-        project: str | None = None,
         collection_name: str | None = None,
     ) -> None:
-        chosen = one_of("table", table, "collection_name", collection_name)
         self._options = Options(
-            table="lamina_memories" if chosen is None else chosen,
-            project=one_of("project_id", project_id, "project", project),
+            table=checked_table(table, collection_name=collection_name),
+            project=project_id,
             database=database,
-            url=one_of("url", url, "emulator_host", emulator_host),
+            url=url,
             credentials=credentials,
             timeout=timeout,
             retry_timeout=retry_timeout,
@@ -133,8 +131,7 @@ class FirestoreAdapter(RecordAdapter):
         if not isinstance(layout, int) or layout < 1:
             raise damaged(f"the collection {self._options.table!r} was not made by Lamina")
         if layout > LAYOUT:
-            problem = f"the collection {self._options.table!r} has the layout {layout}, and this Lamina knows {LAYOUT}"
-            raise StoreDamaged(NAME, problem, "Use the newer Lamina that made it, or give another collection.")
+            raise made_by_newer(NAME, f"the collection {self._options.table!r}", layout, LAYOUT)
 
     def _shut(self) -> None:
         opened, self._opened = self._opened, None
@@ -147,7 +144,7 @@ class FirestoreAdapter(RecordAdapter):
     @property
     def _documents(self) -> Documents:
         if self._opened is None:
-            raise AdapterError(self.name, "it is closed", "Call `await adapter.initialize()`.")
+            raise not_open(self.name)
         return self._opened
 
     def _load(self, tenant: str, ids: Sequence[str]) -> builtins.list[Stored]:

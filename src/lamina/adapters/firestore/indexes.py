@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from lamina.adapters._shared.options import DEFAULT_TABLE
+
 __all__ = ["firestore_indexes"]
 
 _PLACES: Final = (
@@ -23,7 +25,7 @@ _BY_RELEVANCE: Final = (("relevance", "DESCENDING"), ("created", "DESCENDING"), 
 _BY_SEQ: Final = (("seq", "ASCENDING"),)
 
 
-def firestore_indexes(table: str = "lamina_memories", *, dimensions: int) -> dict[str, Any]:
+def firestore_indexes(table: str = DEFAULT_TABLE, *, dimensions: int) -> dict[str, Any]:
     """What `firebase deploy --only firestore:indexes` takes as `firestore.indexes.json`.
 
     Lists by insertion and by relevance, of what is live or of anything, with a tag or a condition on metadata, and

@@ -20,8 +20,9 @@ from typing import Any, Final
 
 from lamina.adapters._shared.clock_sequence import SLOTS
 from lamina.adapters._shared.directions import direction
-from lamina.adapters._shared.entry_text import entry_of_text, pack, text_of_entry, unpack
+from lamina.adapters._shared.entry_text import UNREADABLE, entry_of_text, pack, text_of_entry, unpack
 from lamina.adapters._shared.leaves import leaf_tokens
+from lamina.adapters._shared.names import key_of_names
 from lamina.adapters.pinecone.failures import NAME
 from lamina.domain.instants import to_micros
 from lamina.domain.memory import MemoryEntry, Vector
@@ -37,7 +38,6 @@ __all__ = [
     "order",
     "placed",
     "read_entry",
-    "record_id",
     "record_of",
     "size_of",
     "tag_token",
@@ -76,12 +76,6 @@ class Record:
     id: str
     values: Sequence[float]
     metadata: Mapping[str, Any]
-
-
-def record_id(*names: str) -> str:
-    """A short ASCII id for names of any length and script; Pinecone's ids are ASCII."""
-    written = json.dumps(names)
-    return hashlib.blake2b(written.encode(), digest_size=16).hexdigest()
 
 
 def tag_token(tag: str) -> str:
@@ -143,7 +137,7 @@ def record_of(entry: MemoryEntry, dimension: int, index: str) -> Record:
     if kind == Kind.SCALED and entry.embedding is not None:
         metadata["vector"] = base64.b64encode(pack(entry.embedding)).decode()
     _check_size(entry, size_of(metadata))
-    return Record(record_id(entry.id), values, metadata)
+    return Record(key_of_names(entry.id), values, metadata)
 
 
 def read_entry(record: Record) -> MemoryEntry:
@@ -155,7 +149,7 @@ def read_entry(record: Record) -> MemoryEntry:
     try:
         metadata = record.metadata
         return entry_of_text(metadata["memory"], _packed(record, metadata["kind"], int(metadata["length"])))
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+    except UNREADABLE:
         problem = "a record in the place of memories is none of Lamina's, or was changed by others"
         raise StoreDamaged(NAME, problem, "Use another table or index.") from None
 

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 from lamina.adapters._shared.draft import Draft
+from lamina.adapters._shared.options import DEFAULT_TABLE
 from lamina.adapters.postgres import reading, words, writing
 from lamina.adapters.postgres.analyzer import follow_analyzer
 from lamina.adapters.postgres.pgvector import Pgvector, make_index, prepare_pgvector
@@ -87,7 +88,7 @@ class PostgresAdapter(MemoryAdapter):
         *,
         database: PostgresDatabase | None = None,
         schema: str = "lamina",
-        table: str = "lamina_memories",
+        table: str = DEFAULT_TABLE,
         connections: int = CONNECTIONS,
         connect_timeout: float = CONNECT_TIMEOUT,
         statement_timeout: float = STATEMENT_TIMEOUT,

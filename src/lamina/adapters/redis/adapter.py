@@ -11,8 +11,10 @@ from typing import Any, Final
 
 from lamina.adapters._shared.directions import direction, rank_by_closeness
 from lamina.adapters._shared.entry_text import pack, text_of_entry
+from lamina.adapters._shared.options import DEFAULT_TABLE
 from lamina.adapters._shared.record_adapter import RecordAdapter
 from lamina.adapters._shared.records import Change, Commit, Control, Stale, Stored
+from lamina.adapters._shared.threads import not_open
 from lamina.adapters.redis.conditions import (
     Both,
     Has,
@@ -76,7 +78,7 @@ class RedisAdapter(RecordAdapter):
         timeout: Seconds to wait for an answer, and for a free connection.
         connect_timeout: Seconds to wait for a connection to be made.
         index_timeout: Seconds to wait for the query engine to read in what was there before.
-        connections: How many may be open at the same time; calls beyond that wait.
+        threads: How many calls may be under way at the same time, each on a connection of its own.
         accept_eviction: Work on a server that drops memories when it is full; not persistent then.
         query_engine: Whether to use it. By default, if the server has it.
     """
@@ -90,11 +92,11 @@ class RedisAdapter(RecordAdapter):
         url: str = "redis://localhost:6379/0",
         *,
         prefix: str = "",
-        table: str = "lamina_memories",
+        table: str = DEFAULT_TABLE,
         timeout: float = 30.0,
         connect_timeout: float = 10.0,
         index_timeout: float = 300.0,
-        connections: int = 8,
+        threads: int = 8,
         accept_eviction: bool = False,
         query_engine: bool | None = None,
     ) -> None:
@@ -105,11 +107,11 @@ class RedisAdapter(RecordAdapter):
             timeout=timeout,
             connect_timeout=connect_timeout,
             index_timeout=index_timeout,
-            connections=connections,
+            threads=threads,
             accept_eviction=accept_eviction,
             query_engine=query_engine,
         )
-        super().__init__(threads=connections)
+        super().__init__(threads=threads)
         self._options = options
         self._names = Names(options.prefix)
         self._server_or_none: Server | None = None
@@ -163,7 +165,7 @@ class RedisAdapter(RecordAdapter):
     @property
     def _server(self) -> Server:
         if self._server_or_none is None:
-            raise AdapterError(self.name, "it is not open", "Call `await adapter.initialize()` first.")
+            raise not_open(self.name)
         return self._server_or_none
 
     # Records ----------------------------------------------------------------------------------
@@ -311,7 +313,7 @@ class RedisAdapter(RecordAdapter):
     @property
     def _engine(self) -> Index:
         if self._index is None:
-            raise AdapterError(self.name, "it is not open", "Call `await adapter.initialize()` first.")
+            raise not_open(self.name)
         return self._index
 
     def _tree(self, scope: Scope, filter: MemoryFilter, *more: Has) -> Both:

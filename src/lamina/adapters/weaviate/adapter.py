@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
@@ -14,8 +13,13 @@ from weaviate.classes.query import Filter as Native
 
 from lamina.adapters._shared.clock_sequence import Sequence as Numbers
 from lamina.adapters._shared.directions import direction, rank_by_closeness
+from lamina.adapters._shared.layout_version import made_by_newer
+from lamina.adapters._shared.names import key_of_names
+from lamina.adapters._shared.options import DEFAULT_TABLE, checked_table
 from lamina.adapters._shared.record_adapter import RecordAdapter
 from lamina.adapters._shared.records import Commit, Control, Stored
+from lamina.adapters._shared.relevance_order import by_relevance
+from lamina.adapters._shared.threads import not_open
 from lamina.adapters.weaviate.conditions import (
     Condition,
     after,
@@ -29,12 +33,11 @@ from lamina.adapters.weaviate.conditions import (
 from lamina.adapters.weaviate.connection import Connection, connected
 from lamina.adapters.weaviate.failures import NAME, translated
 from lamina.adapters.weaviate.objects import LATEST, MAX_RESULTS, RELEVANCE, Objects, Properties, Scored
-from lamina.adapters.weaviate.rows import Row, key, name_token, read_entry, row_of, version_of
+from lamina.adapters.weaviate.rows import Row, key, read_entry, row_of, version_of
 from lamina.domain.filters import Filter, MemoryFilter
-from lamina.domain.instants import to_micros
 from lamina.domain.memory import Layer, MemoryEntry, Vector
 from lamina.domain.scope import Scope
-from lamina.errors import AdapterError, ConfigError, StoreDamaged
+from lamina.errors import ConfigError, StoreDamaged
 from lamina.ports.clock import Clock, utc_now
 from lamina.ports.memory_adapter import HISTORY_KEPT, Capability, ListOptions, Order, SearchHit, SearchOptions
 
@@ -43,7 +46,6 @@ __all__ = ["WeaviateAdapter"]
 VERSION: Final = 1
 """Of how memories are laid out."""
 
-_TABLE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}", re.ASCII)
 _OUR_OWN: Final = "lamina"
 """Whose the controls are that belong to no tenant."""
 
@@ -64,11 +66,11 @@ class WeaviateAdapter(RecordAdapter):
         url: Where the service answers over HTTP; `https` makes gRPC use TLS too.
         api_key: Of a user of the service; without it, access is anonymous.
         table: Names the collection, whose first letter Weaviate makes a capital: two of them never see each other.
-        class_name: Another word for `table`.
+        class_name: Another name for `table`.
         grpc_host: Where gRPC answers; without it, the host of `url`, or what belongs to it in Weaviate Cloud.
         grpc_port: Without it, 50051, or 443 in Weaviate Cloud.
         threads: How many requests may be under way at the same time.
-        request_timeout: Seconds for one attempt of one request.
+        timeout: Seconds for one attempt of one request.
         freshness_timeout: Seconds that a search by vector waits for vectors that were written before.
         clock: Where `seq`s come from.
 
@@ -87,24 +89,24 @@ class WeaviateAdapter(RecordAdapter):
         url: str = "http://localhost:8080",
         *,
         api_key: str | None = None,
-        table: str | None = None,
+        table: str = DEFAULT_TABLE,
         class_name: str | None = None,
         grpc_host: str | None = None,
         grpc_port: int | None = None,
         threads: int = 8,
-        request_timeout: float = 30,
+        timeout: float = 30,
         freshness_timeout: float = 60,
         clock: Clock = utc_now,
     ) -> None:
         self._option = "table" if class_name is None else "class_name"
-        self._table = _checked_table(table, class_name)
+        self._table = checked_table(table, letter_first=True, class_name=class_name)
         self._connection = Connection(
             url=url,
             api_key=api_key,
             grpc_host=grpc_host,
             grpc_port=grpc_port,
             threads=threads,
-            request_timeout=request_timeout,
+            timeout=timeout,
             freshness_timeout=freshness_timeout,
         )
         super().__init__(threads=threads)
@@ -129,8 +131,7 @@ class WeaviateAdapter(RecordAdapter):
         if "version" not in controls:
             self._keep(_OUR_OWN, {"version": str(VERSION), "table": self._table})
         elif controls["version"].value != str(VERSION):
-            problem = f"the table {self._table!r} is laid out by a newer Lamina"
-            raise StoreDamaged(NAME, problem, "Upgrade Lamina, or use another table.")
+            raise made_by_newer(NAME, f"the table {self._table!r}", controls["version"].value, VERSION)
         elif controls["table"].value != self._table:
             problem = f"is {self._table!r}, and its collection is that of {controls['table'].value!r}"
             raise ConfigError(self._option, problem, "Write it as it was first written, or name another one.")
@@ -146,7 +147,7 @@ class WeaviateAdapter(RecordAdapter):
         return translated(self._connection.place)
 
     def _load(self, tenant: str, ids: Sequence[str]) -> builtins.list[Stored]:
-        found = self._opened.load(name_token(tenant), map(key, ids), _WHOLE)
+        found = self._opened.load(key_of_names(tenant), map(key, ids), _WHOLE)
         return [Stored(read_entry(found[key(id)]), None) for id in ids if key(id) in found]
 
     def _load_controls(self, tenant: str, keys: Sequence[str]) -> dict[str, Control]:
@@ -158,10 +159,10 @@ class WeaviateAdapter(RecordAdapter):
 
         So no history is ever left of what is gone, and a memory that is there has its history.
         """
-        store, tenant, past = self._opened, name_token(commit.tenant), _past(commit.tenant)
+        store, tenant, past = self._opened, key_of_names(commit.tenant), _past(commit.tenant)
         rows = [row_of(each.new) for each in commit.changes if each.new is not None]
         versions = [version_of(version) for each in commit.changes for version in each.past]
-        forgotten = [name_token(each.id) for each in commit.changes if each.forgets]
+        forgotten = [key_of_names(each.id) for each in commit.changes if each.forgets]
         removed = [key(each.id) for each in commit.changes if each.new is None]
         self._keep(commit.tenant, {each.key: each.value for each in commit.controls if each.value is not None})
         if forgotten:
@@ -173,16 +174,16 @@ class WeaviateAdapter(RecordAdapter):
 
     def _reserve(self, number: int) -> int:
         if self._numbers is None:
-            raise AdapterError(NAME, "it is not open", "Call `await adapter.initialize()` first.")
+            raise not_open(self.name)
         return self._numbers.take(number)
 
     def _alike(self, scope: Scope, layer: Layer, digests: Sequence[str]) -> builtins.list[Stored]:
         conditions = [*in_scope(scope), in_layers([layer]), any_in("digest", digests)]
-        found = self._opened.walk(name_token(scope.tenant), conditions, properties=_WHOLE)
+        found = self._opened.walk(key_of_names(scope.tenant), conditions, properties=_WHOLE)
         return [Stored(read_entry(each), None) for each in found]
 
     def _select(self, options: ListOptions) -> builtins.list[MemoryEntry]:
-        tenant, offset, limit = name_token(options.scope.tenant), options.offset, options.limit
+        tenant, offset, limit = key_of_names(options.scope.tenant), options.offset, options.limit
         conditions = [*in_scope(options.scope), *passing(options.filter)]
         properties = _WHOLE if options.include_embeddings else _PLAIN
         if options.after:
@@ -192,14 +193,16 @@ class WeaviateAdapter(RecordAdapter):
                 tenant, conditions, RELEVANCE, offset=offset, limit=limit, properties=properties
             )
         elif options.order is Order.RELEVANCE:  # further than Weaviate sorts
-            entries = sorted(map(read_entry, self._opened.walk(tenant, conditions, properties=properties)), key=_rank)
+            entries = sorted(
+                map(read_entry, self._opened.walk(tenant, conditions, properties=properties)), key=by_relevance
+            )
             return entries[offset : offset + limit]
         else:
             page = self._opened.walk(tenant, conditions, offset=offset, limit=limit, properties=properties)
         return [read_entry(each) for each in page]
 
     def _count(self, scope: Scope, filter: MemoryFilter) -> int:
-        return self._opened.count(name_token(scope.tenant), [*in_scope(scope), *passing(filter)])
+        return self._opened.count(key_of_names(scope.tenant), [*in_scope(scope), *passing(filter)])
 
     def _nearest(self, embedding: Vector, options: SearchOptions) -> builtins.list[SearchHit]:
         unit, length = direction(embedding), is_whole("length", len(embedding))
@@ -210,7 +213,7 @@ class WeaviateAdapter(RecordAdapter):
         return rank_by_closeness(embedding, pool, options.limit, include_embeddings=options.include_embeddings)
 
     def _holding(self, words: Sequence[str], options: SearchOptions) -> builtins.list[MemoryEntry]:
-        store, tenant = self._opened, name_token(options.scope.tenant)
+        store, tenant = self._opened, key_of_names(options.scope.tenant)
         conditions = [*in_scope(options.scope), *passing(options.filter)]
         needs_vectors = options.include_embeddings or options.filter.has_embedding is not None
         properties = _WHOLE if needs_vectors else _PLAIN
@@ -224,11 +227,11 @@ class WeaviateAdapter(RecordAdapter):
         return entries if options.include_embeddings else [each.replace(embedding=None) for each in entries]
 
     def _frequencies(self, scope: Scope, words: Sequence[str], now: datetime) -> dict[str, int]:
-        tenant, live = name_token(scope.tenant), [*in_scope(scope), *passing(MemoryFilter(now=now))]
+        tenant, live = key_of_names(scope.tenant), [*in_scope(scope), *passing(MemoryFilter(now=now))]
         return {word: self._opened.count(tenant, [*live, any_in("words", [word])]) for word in words}
 
     def _history(self, tenant: str, id: str) -> builtins.list[MemoryEntry]:
-        conditions = [any_in("version_of", [name_token(id)])]
+        conditions = [any_in("version_of", [key_of_names(id)])]
         found = self._opened.page(_past(tenant), conditions, LATEST, limit=HISTORY_KEPT, properties=_PLAIN)
         return [read_entry(each) for each in reversed(found)]
 
@@ -237,7 +240,7 @@ class WeaviateAdapter(RecordAdapter):
     @property
     def _opened(self) -> Objects:
         if self._store is None:
-            raise AdapterError(NAME, "it is not open", "Call `await adapter.initialize()` first.")
+            raise not_open(self.name)
         return self._store
 
     def _keep(self, tenant: str, values: dict[str, str]) -> None:
@@ -245,12 +248,12 @@ class WeaviateAdapter(RecordAdapter):
 
     def _admitted(self, options: SearchOptions, more: Iterable[Condition]) -> builtins.list[MemoryEntry]:
         conditions = [*in_scope(options.scope), *passing(options.filter), *more]
-        found = self._opened.walk(name_token(options.scope.tenant), conditions, properties=_WHOLE)
+        found = self._opened.walk(key_of_names(options.scope.tenant), conditions, properties=_WHOLE)
         return [read_entry(each) for each in found]
 
     def _close(self, unit: Sequence[float], options: SearchOptions, length: Condition) -> builtins.list[MemoryEntry]:
         """What may be among the closest, and all that the service holds for as close as the last of them."""
-        store, tenant = self._opened, name_token(options.scope.tenant)
+        store, tenant = self._opened, key_of_names(options.scope.tenant)
         conditions = [*in_scope(options.scope), *passing(options.filter), length]
         closest, least = _enough(lambda top: store.closest(tenant, unit, conditions, top), options.limit)
         near = [each for each, similarity in closest if similarity >= least]
@@ -273,7 +276,7 @@ def _enough(ask: Callable[[int], builtins.list[Scored]], limit: int) -> tuple[bu
 
 def _past(tenant: str) -> str:
     """The tenant in which former versions lie."""
-    return f"{name_token(tenant)}-past"
+    return f"{key_of_names(tenant)}-past"
 
 
 def _value(properties: Properties) -> str:
@@ -281,17 +284,3 @@ def _value(properties: Properties) -> str:
     if not isinstance(value, str):
         raise StoreDamaged(NAME, "a control is no text", "Use another table.")
     return value
-
-
-def _rank(entry: MemoryEntry) -> tuple[float, int, str]:
-    return -entry.relevance, -to_micros(entry.created_at), entry.id
-
-
-def _checked_table(table: str | None, class_name: str | None) -> str:
-    if table is not None and class_name is not None and table != class_name:
-        raise ConfigError("class_name", "is another word for table, and both are given", "Give table only.")
-    option, named = ("table", table) if class_name is None else ("class_name", class_name)
-    if named is not None and not _TABLE.fullmatch(named):
-        remedy = "Use at most 63 ASCII letters, digits and underscores, a letter first."
-        raise ConfigError(option, "is no name of a collection", remedy)
-    return "lamina_memories" if named is None else named

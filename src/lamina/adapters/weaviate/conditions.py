@@ -15,7 +15,8 @@ from weaviate.classes.query import Filter as Native
 from weaviate.collections.classes.filters import FilterReturn
 
 from lamina.adapters._shared.leaves import element_token, presence_token, value_token
-from lamina.adapters.weaviate.rows import ANY_OBJECT, instant, name_token, place_of, tag_token
+from lamina.adapters._shared.names import key_of_names
+from lamina.adapters.weaviate.rows import ANY_OBJECT, instant, place_of, tag_token
 from lamina.domain.conditions import And, Compare, Filter, Not, Operator, Or
 from lamina.domain.filters import Expiry, MemoryFilter
 from lamina.domain.memory import SHARED_LAYERS, Layer
@@ -51,9 +52,9 @@ def in_scope(scope: Scope) -> list[Condition]:
     """Conditions of lying in the scope, within its tenant."""
     conditions = []
     if scope.namespace is not None:
-        conditions.append(any_in("namespace", [name_token(scope.namespace)]))
+        conditions.append(any_in("namespace", [key_of_names(scope.namespace)]))
     if scope.owner is not None:
-        own = any_in("owner", [name_token(scope.owner)])
+        own = any_in("owner", [key_of_names(scope.owner)])
         shared = in_layers(SHARED_LAYERS)
         conditions.append(Native.any_of([own, shared]) if scope.include_shared else own)
     return conditions

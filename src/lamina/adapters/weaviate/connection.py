@@ -12,6 +12,7 @@ from weaviate.config import ConnectionConfig, GrpcConfig
 from weaviate.connect import ConnectionParams
 from weaviate.exceptions import WeaviateStartUpError
 
+from lamina.adapters._shared.options import check_count, check_seconds
 from lamina.adapters.weaviate.failures import NAME
 from lamina.errors import AdapterError, ConfigError
 
@@ -39,7 +40,7 @@ class Connection:
     grpc_host: str | None
     grpc_port: int | None
     threads: int
-    request_timeout: float
+    timeout: float
     freshness_timeout: float
 
     def __post_init__(self) -> None:
@@ -48,16 +49,11 @@ class Connection:
             raise ConfigError("api_key", "is blank or malformed", "Give the key alone, or leave it out.")
         if self.grpc_host is not None and (not self.grpc_host or set(self.grpc_host) & set("/@ ")):
             raise ConfigError("grpc_host", "is no name of a host", "Give the host alone; the port is grpc_port.")
-        if self.grpc_port is not None and not _is_whole(self.grpc_port, 1, 65_535):
-            raise ConfigError("grpc_port", "is no port", "Give a whole number from 1 to 65535.")
+        if self.grpc_port is not None:
+            check_count("grpc_port", self.grpc_port, 65_535)
         if self.grpc_address == (self.address.hostname, _port(self.address)):
             raise ConfigError("grpc_port", "is that of url", "Weaviate serves gRPC on a port of its own.")
-        if not _is_whole(self.threads, 1, 256):
-            raise ConfigError("threads", "must be a whole number from 1 to 256", "Leave it out for 8.")
-        for name in ("request_timeout", "freshness_timeout"):
-            seconds = getattr(self, name)
-            if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < 1e6:  # noqa: PLR2004
-                raise ConfigError(name, "must be a positive number of seconds", "Leave it out for its default.")
+        check_seconds(timeout=self.timeout, freshness_timeout=self.freshness_timeout)
 
     @property
     def address(self) -> SplitResult:
@@ -91,9 +87,7 @@ def connected(connection: Connection) -> weaviate.WeaviateClient:
         connection_params=_params(connection),
         auth_client_secret=None if connection.api_key is None else Auth.api_key(connection.api_key),
         additional_config=AdditionalConfig(
-            timeout=Timeout(
-                query=connection.request_timeout, insert=connection.request_timeout, init=connection.request_timeout
-            ),
+            timeout=Timeout(query=connection.timeout, insert=connection.timeout, init=connection.timeout),
             connection=ConnectionConfig(
                 session_pool_connections=connection.threads, session_pool_maxsize=connection.threads
             ),
@@ -161,7 +155,3 @@ def _split(url: str) -> SplitResult:
 
 def _port(address: SplitResult) -> int:
     return address.port or (443 if address.scheme == "https" else 80)
-
-
-def _is_whole(value: object, least: int, most: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,8 +18,9 @@ from typing import Any, Final
 
 from lamina.adapters._shared.clock_sequence import SLOTS
 from lamina.adapters._shared.directions import direction
-from lamina.adapters._shared.entry_text import entry_of_text, pack, text_of_entry
+from lamina.adapters._shared.entry_text import UNREADABLE, entry_of_text, pack, text_of_entry
 from lamina.adapters._shared.leaves import leaf_tokens
+from lamina.adapters._shared.names import key_of_names
 from lamina.adapters._shared.word_ranking import distinct_terms
 from lamina.adapters.weaviate.failures import NAME
 from lamina.adapters.weaviate.layout import vector_name
@@ -33,7 +33,6 @@ __all__ = [
     "Row",
     "instant",
     "key",
-    "name_token",
     "place_of",
     "read_entry",
     "row_of",
@@ -73,13 +72,7 @@ class Row:
 
 def key(*names: str) -> uuid.UUID:
     """A UUID for names of any length and script."""
-    digest = hashlib.blake2b(json.dumps(names).encode(), digest_size=16).digest()
-    return uuid.UUID(bytes=digest, version=5)
-
-
-def name_token(*names: str) -> str:
-    """What stands for names where they are compared, and where they name a tenant."""
-    return hashlib.blake2b(json.dumps(names).encode(), digest_size=16).hexdigest()
+    return uuid.UUID(hex=key_of_names(*names), version=5)
 
 
 def tag_token(tag: str) -> str:
@@ -104,8 +97,8 @@ def row_of(entry: MemoryEntry) -> Row:
     properties: dict[str, Any] = {
         "memory": text_of_entry(entry),
         "id_hex": entry.id.encode().hex(),  # sorts by code point, whatever Weaviate makes of case
-        "owner": name_token(entry.owner),
-        "namespace": name_token(entry.namespace),
+        "owner": key_of_names(entry.owner),
+        "namespace": key_of_names(entry.namespace),
         "layer": entry.layer.value,
         "digest": entry.digest,
         "labels": [ANY_OBJECT, *map(tag_token, dict.fromkeys(entry.tags)), *leaf_tokens(entry.metadata)],
@@ -129,7 +122,7 @@ def version_of(entry: MemoryEntry) -> Row:
     """The object of a former version."""
     properties = {
         "memory": text_of_entry(entry),
-        "version_of": name_token(entry.id),
+        "version_of": key_of_names(entry.id),
         "revision": entry.revision,
     }
     return Row(key(entry.id, str(entry.revision)), properties)
@@ -145,6 +138,6 @@ def read_entry(properties: Mapping[str, Any]) -> MemoryEntry:
         encoded = properties.get("embedding")
         vector = None if encoded is None else base64.b64decode(encoded, validate=True)
         return entry_of_text(properties["memory"], vector)
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+    except UNREADABLE:
         problem = "an object in the place of memories is none of Lamina's, or was changed by others"
         raise StoreDamaged(NAME, problem, "Use another table.") from None
