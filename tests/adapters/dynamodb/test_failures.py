@@ -167,7 +167,7 @@ async def test_a_table_of_a_newer_lamina_is_refused(adapter, dynamodb, dynamodb_
     dynamodb.client.put_item(TableName=dynamodb_table, Item={**VERSION, "version": {"N": "2"}})
     with pytest.raises(StoreDamaged, match="layout 2") as refusal:
         await adapter.initialize()
-    assert "newer Lamina" in refusal.value.remedy
+    assert "Upgrade Lamina" in refusal.value.remedy
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final
 
 from lamina.adapters._shared.clock_sequence import Sequence as Numbers
 from lamina.adapters._shared.directions import rank_by_closeness
+from lamina.adapters._shared.gaps import gap_of_tokens
 from lamina.adapters._shared.layout_version import made_by_newer
 from lamina.adapters._shared.names import key_of_names
 from lamina.adapters._shared.options import DEFAULT_TABLE, checked_table
@@ -16,7 +17,7 @@ from lamina.adapters._shared.record_adapter import RecordAdapter
 from lamina.adapters._shared.records import Commit, Control, Stored
 from lamina.adapters._shared.relevance_order import by_relevance
 from lamina.adapters._shared.threads import not_open
-from lamina.adapters.pinecone.conditions import Condition, gap_of, in_layer, in_scope, passing
+from lamina.adapters.pinecone.conditions import Condition, in_layer, in_scope, passing
 from lamina.adapters.pinecone.failures import NAME, translated
 from lamina.adapters.pinecone.index import IndexOptions, OpenIndex, open_index
 from lamina.adapters.pinecone.namespaces import MAX_TOP_K, Found, Namespaces
@@ -120,7 +121,7 @@ class PineconeAdapter(RecordAdapter):
         return f"PineconeAdapter({self._options.name!r}, table={self._table!r})"
 
     def filter_gap(self, where: Filter) -> str | None:
-        return gap_of(where)
+        return gap_of_tokens(where, "Pinecone")
 
     # The primitives ----------------------------------------------------------------------------
 

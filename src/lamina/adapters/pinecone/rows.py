@@ -10,21 +10,19 @@ zero, a memory without one has a vector of no meaning, and a field that says so.
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
 from lamina.adapters._shared.clock_sequence import SLOTS
 from lamina.adapters._shared.directions import direction
 from lamina.adapters._shared.entry_text import UNREADABLE, entry_of_text, pack, text_of_entry, unpack
-from lamina.adapters._shared.leaves import leaf_tokens
+from lamina.adapters._shared.leaves import leaf_tokens, tag_token
 from lamina.adapters._shared.names import key_of_names
+from lamina.adapters._shared.split_instants import instant
 from lamina.adapters.pinecone.failures import NAME
-from lamina.domain.instants import to_micros
 from lamina.domain.memory import MemoryEntry, Vector
 from lamina.errors import InvalidInput, StoreDamaged
 
@@ -33,14 +31,12 @@ __all__ = [
     "MAX_METADATA_BYTES",
     "Kind",
     "Record",
-    "instant",
     "marked",
     "order",
     "placed",
     "read_entry",
     "record_of",
     "size_of",
-    "tag_token",
 ]
 
 MAX_METADATA_BYTES: Final = 40_000
@@ -48,9 +44,6 @@ MAX_METADATA_BYTES: Final = 40_000
 
 ANY_RECORD: Final = "-"
 """A label of every record, so that the list of labels is never empty."""
-
-NEVER: Final = 10**12
-"""The second at which expires what does not expire: after the year 9999."""
 
 PLAIN: Final = (1e-6, 1e6)
 """Vectors whose largest number lies in between are kept as they are: no sum of squares leaves 32-bit floats."""
@@ -76,17 +69,6 @@ class Record:
     id: str
     values: Sequence[float]
     metadata: Mapping[str, Any]
-
-
-def tag_token(tag: str) -> str:
-    """The label of what has the tag."""
-    return f"tag-{hashlib.blake2b(tag.encode(), digest_size=12).hexdigest()}"
-
-
-def instant(name: str, value: datetime | None) -> dict[str, int]:
-    """The two fields of an instant, exact in 64-bit floats; None lies after all others."""
-    seconds, micros = (NEVER, 0) if value is None else divmod(to_micros(value), 1_000_000)
-    return {f"{name}_s": seconds, f"{name}_us": micros}
 
 
 def order(seq: int) -> int:

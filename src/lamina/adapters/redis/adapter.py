@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from lamina.adapters._shared.directions import direction, rank_by_closeness
 from lamina.adapters._shared.entry_text import pack, text_of_entry
+from lamina.adapters._shared.gaps import gap_of_tokens
 from lamina.adapters._shared.options import DEFAULT_TABLE
 from lamina.adapters._shared.record_adapter import RecordAdapter
 from lamina.adapters._shared.records import Change, Commit, Control, Stale, Stored
@@ -18,7 +19,6 @@ from lamina.adapters._shared.threads import not_open
 from lamina.adapters.redis.conditions import (
     Both,
     Has,
-    filter_gap,
     filter_tree,
     places,
     query_of,
@@ -122,7 +122,7 @@ class RedisAdapter(RecordAdapter):
         return f"RedisAdapter({self._options.place!r}, {self._options.prefix!r})"
 
     def filter_gap(self, where: Filter) -> str | None:
-        return filter_gap(where)
+        return gap_of_tokens(where, "Redis")
 
     # Opening ----------------------------------------------------------------------------------
 

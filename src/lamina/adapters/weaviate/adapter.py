@@ -13,6 +13,7 @@ from weaviate.classes.query import Filter as Native
 
 from lamina.adapters._shared.clock_sequence import Sequence as Numbers
 from lamina.adapters._shared.directions import direction, rank_by_closeness
+from lamina.adapters._shared.gaps import gap_of_tokens
 from lamina.adapters._shared.layout_version import made_by_newer
 from lamina.adapters._shared.names import key_of_names
 from lamina.adapters._shared.options import DEFAULT_TABLE, checked_table
@@ -24,7 +25,6 @@ from lamina.adapters.weaviate.conditions import (
     Condition,
     after,
     any_in,
-    gap_of,
     in_layers,
     in_scope,
     is_whole,
@@ -119,7 +119,7 @@ class WeaviateAdapter(RecordAdapter):
         return f"WeaviateAdapter({self._connection.place!r}, table={self._table!r})"
 
     def filter_gap(self, where: Filter) -> str | None:
-        return gap_of(where)
+        return gap_of_tokens(where, "Weaviate")
 
     # The primitives ----------------------------------------------------------------------------
 

@@ -9,25 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from weaviate.classes.query import Filter as Native
 from weaviate.collections.classes.filters import FilterReturn
 
-from lamina.adapters._shared.leaves import element_token, presence_token, value_token
+from lamina.adapters._shared.leaves import element_token, presence_token, tag_token, value_token
 from lamina.adapters._shared.names import key_of_names
-from lamina.adapters.weaviate.rows import ANY_OBJECT, instant, place_of, tag_token
+from lamina.adapters._shared.split_instants import instant
+from lamina.adapters.weaviate.rows import ANY_OBJECT, place_of
 from lamina.domain.conditions import And, Compare, Filter, Not, Operator, Or
 from lamina.domain.filters import Expiry, MemoryFilter
 from lamina.domain.memory import SHARED_LAYERS, Layer
 from lamina.domain.scope import Scope
 
-__all__ = ["Condition", "after", "all_of", "any_in", "gap_of", "in_scope", "is_whole", "passing"]
+__all__ = ["Condition", "after", "all_of", "any_in", "in_scope", "is_whole", "passing"]
 
 Condition: TypeAlias = FilterReturn
-
-_ORDER_GAP: Final = "Weaviate does not compare the values of metadata by order exactly: not gt, gte, lt and lte."
-_TEXT_GAP: Final = "Weaviate finds no part of a text that has wildcards in it: not contains with a text."
 
 
 def any_in(name: str, values: Iterable[str]) -> Condition:
@@ -96,17 +94,6 @@ def _in_time(filter: MemoryFilter) -> Iterator[Condition]:
     for name, before in (("created", filter.created_before), ("updated", filter.updated_before)):
         if before is not None:
             yield _before(name, before)
-
-
-def gap_of(where: Filter) -> str | None:
-    """Why Weaviate cannot evaluate the condition, or None."""
-    if isinstance(where, Not):
-        return gap_of(where.part)
-    if isinstance(where, And | Or):
-        return next((gap for part in where.parts if (gap := gap_of(part)) is not None), None)
-    if where.operator in {Operator.GT, Operator.GTE, Operator.LT, Operator.LTE}:
-        return _ORDER_GAP
-    return _TEXT_GAP if where.operator is Operator.CONTAINS and isinstance(where.operand, str) else None
 
 
 def _greater(pair: Sequence[tuple[str, int]]) -> Condition:

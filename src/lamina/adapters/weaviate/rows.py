@@ -9,42 +9,35 @@ and microseconds, and so is a `seq`.
 from __future__ import annotations
 
 import base64
-import hashlib
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
 from lamina.adapters._shared.clock_sequence import SLOTS
 from lamina.adapters._shared.directions import direction
 from lamina.adapters._shared.entry_text import UNREADABLE, entry_of_text, pack, text_of_entry
-from lamina.adapters._shared.leaves import leaf_tokens
+from lamina.adapters._shared.leaves import leaf_tokens, tag_token
 from lamina.adapters._shared.names import key_of_names
+from lamina.adapters._shared.split_instants import instant
 from lamina.adapters._shared.word_ranking import distinct_terms
 from lamina.adapters.weaviate.failures import NAME
 from lamina.adapters.weaviate.layout import vector_name
-from lamina.domain.instants import to_micros
 from lamina.domain.memory import MemoryEntry
 from lamina.errors import StoreDamaged
 
 __all__ = [
     "ANY_OBJECT",
     "Row",
-    "instant",
     "key",
     "place_of",
     "read_entry",
     "row_of",
-    "tag_token",
     "version_of",
 ]
 
 ANY_OBJECT: Final = "-"
 """A label of every memory, so that the list of labels is never empty."""
-
-NEVER: Final = 10**12
-"""The second at which expires what does not expire: after the year 9999."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +66,6 @@ class Row:
 def key(*names: str) -> uuid.UUID:
     """A UUID for names of any length and script."""
     return uuid.UUID(hex=key_of_names(*names), version=5)
-
-
-def tag_token(tag: str) -> str:
-    """The label of what has the tag."""
-    return f"tag-{hashlib.blake2b(tag.encode(), digest_size=12).hexdigest()}"
-
-
-def instant(name: str, value: datetime | None) -> dict[str, int]:
-    """The two properties of an instant, exact in 64-bit floats; None lies after all others."""
-    seconds, micros = (NEVER, 0) if value is None else divmod(to_micros(value), 1_000_000)
-    return {f"{name}_s": seconds, f"{name}_us": micros}
 
 
 def place_of(seq: int) -> dict[str, int]:
