@@ -42,6 +42,9 @@ CREATE TABLE {memories} (
 
 CREATE INDEX {by_owner} ON {memories} (tenant, owner, seq);
 
+-- Beside the one by owner, for "this owner's, and what the tenant's owners share".
+CREATE INDEX {by_shared} ON {memories} (tenant, seq) WHERE layer IN ('global', 'organizational');
+
 CREATE INDEX {by_digest} ON {memories} (tenant, digest);
 
 CREATE INDEX {by_expiry} ON {memories} (tenant, expires_at) WHERE expires_at IS NOT NULL;

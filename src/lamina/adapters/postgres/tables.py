@@ -24,7 +24,7 @@ STEPS: Final = ("001_tables.sql",)
 
 _LONGEST: Final = 63
 _TABLES: Final = ("tenants", "words", "vectors", "history", "meta")
-_INDEXES: Final = ("by_owner", "by_digest", "by_expiry", "words_by_word")
+_INDEXES: Final = ("by_owner", "by_shared", "by_digest", "by_expiry", "words_by_word")
 _FRAGMENTS: Final[dict[str, LiteralString]] = {
     "set_tenant": "(SELECT key FROM {tenants} WHERE name = current_setting('lamina.tenant', true))",
     "this_tenant": "(SELECT key FROM {tenants} WHERE name = %s)",
