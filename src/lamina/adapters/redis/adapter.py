@@ -100,7 +100,8 @@ class RedisAdapter(RecordAdapter):
         accept_eviction: bool = False,
         query_engine: bool | None = None,
     ) -> None:
-        options = read_options(
+        super().__init__(threads=threads)
+        self._options = read_options(
             url,
             prefix=prefix,
             table=table,
@@ -111,9 +112,7 @@ class RedisAdapter(RecordAdapter):
             accept_eviction=accept_eviction,
             query_engine=query_engine,
         )
-        super().__init__(threads=threads)
-        self._options = options
-        self._names = Names(options.prefix)
+        self._names = Names(self._options.prefix)
         self._server_or_none: Server | None = None
         self._index: Index | None = None
         self._evicts = False
