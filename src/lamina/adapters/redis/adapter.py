@@ -84,8 +84,7 @@ class RedisAdapter(RecordAdapter):
     """
 
     name = BACKEND
-    capabilities = frozenset(Capability)
-    """With the query engine; without it, an open adapter has neither vector nor text search."""
+    capabilities = frozenset(Capability)  # an open adapter without the query engine has neither search
 
     def __init__(
         self,
