@@ -168,10 +168,7 @@ class RedisAdapter(RecordAdapter):
 
     # Records ----------------------------------------------------------------------------------
 
-    def _load(self, tenant: str, ids: Sequence[str]) -> builtins.list[Stored]:
-        return self._fetch(tenant, ids, with_vector=True)
-
-    def _fetch(self, tenant: str, ids: Sequence[str], *, with_vector: bool) -> builtins.list[Stored]:
+    def _load(self, tenant: str, ids: Sequence[str], *, with_vector: bool = True) -> builtins.list[Stored]:
         token, vectors = self._names.tenant(tenant), "1" if with_vector else "0"
         found: builtins.list[Stored] = []
         for start in range(0, len(ids), PAGE):
@@ -302,7 +299,7 @@ class RedisAdapter(RecordAdapter):
     def _admitted(self, ids: Sequence[str], options: ListOptions | SearchOptions) -> builtins.list[MemoryEntry]:
         """Those of the ids that the scope and the filter still admit, in their order."""
         with_vector = options.include_embeddings or options.filter.has_embedding is not None
-        stored = self._fetch(options.scope.tenant, ids, with_vector=with_vector)
+        stored = self._load(options.scope.tenant, ids, with_vector=with_vector)
         entries = [each.entry for each in stored if options.filter.admits(options.scope, each.entry)]
         return entries if options.include_embeddings else [each.replace(embedding=None) for each in entries]
 
@@ -326,7 +323,7 @@ class RedisAdapter(RecordAdapter):
         else:
             zeros = query_of(self._tree(options.scope, options.filter, Has(HAS_ZERO_VECTOR)))
             ids = self._engine.everything(zeros) + self._closest(pack(unit), len(embedding), options)
-        stored = self._fetch(options.scope.tenant, list(dict.fromkeys(ids)), with_vector=True)
+        stored = self._load(options.scope.tenant, list(dict.fromkeys(ids)), with_vector=True)
         pool = [
             each.entry
             for each in stored
