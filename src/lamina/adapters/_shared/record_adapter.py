@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
+from secrets import token_hex
 from typing import Any, Final, TypeVar
 
 from lamina.adapters._shared.draft import Draft
@@ -288,7 +289,8 @@ class RecordAdapter(RecordBackend):
             if not changes:
                 return outcome
             guards = [ControlChange(key=name, old=controls.get(name), value=None) for name in metas]
-            guards += [ControlChange(key=name, old=controls.get(name), value="taken") for name in claimed]
+            # Another value each time: to write what is there already is no write at all on some backends.
+            guards += [ControlChange(key=name, old=controls.get(name), value=token_hex(8)) for name in claimed]
             guards += self._dimension_change(tenant, changes)
             self._commit(Commit(tenant=tenant, changes=changes, controls=tuple(guards)))
             return outcome
