@@ -8,9 +8,11 @@
     │   ├── MemoryNotFound
     │   ├── MessageNotFound
     │   ├── DocumentNotFound
+    │   ├── PackNotFound
     │   ├── ThreadNotFound (KeyError)
     │   └── EngineNotFound (KeyError)
     ├── Conflict                              somebody else changed or took it first
+    │   └── PackExists                        a pack of this name is there already
     ├── ScopeError (PermissionError)          the call reaches outside its scope
     ├── ThreadArchivedError                   an archived thread takes no messages
     ├── ContextOverflowError                  a context is above the hard limit
@@ -57,6 +59,8 @@ __all__ = [
     "NoModelConfiguredError",
     "NotFound",
     "NotStarted",
+    "PackExists",
+    "PackNotFound",
     "ProviderError",
     "ProviderUnavailable",
     "ScopeError",
@@ -127,6 +131,15 @@ class DocumentNotFound(NotFound):
     kind = "document"
 
 
+class PackNotFound(NotFound):
+    """No pack in this scope has the name or the id."""
+
+    kind = "pack"
+
+    def __str__(self) -> str:
+        return f"No pack here has the name or the id {self.id!r}."
+
+
 class ThreadNotFound(NotFound, KeyError):
     """No thread in this scope has the id."""
 
@@ -152,6 +165,14 @@ class Conflict(LaminaError):
 
     def __str__(self) -> str:
         return f"{self.subject}: {self.problem}. {self.remedy}"
+
+
+class PackExists(Conflict):
+    """A pack of this name is there already."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"The pack {name!r}", "is there already", "Choose another name, or add to the one there is.")
+        self.name = name
 
 
 class ScopeError(LaminaError, PermissionError):
