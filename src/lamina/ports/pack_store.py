@@ -121,8 +121,9 @@ class PackStore(ABC):
     async def save_pack(self, pack: Pack, *, expected_revision: int) -> bool:
         """Replace the pack, which gets the next revision.
 
-        False, with nothing changed, if it has another revision than the expected one, or is gone. Its tenant, owner and `created_at` stay what they are. When its memories are due next is reckoned anew if
-        its decay is another one.
+        False, with nothing changed, if it has another revision than the expected one, or is gone. Its tenant,
+        owner and `created_at` stay what they are. When its memories are due next is reckoned anew if its decay
+        is another one.
 
         Raises:
             PackExists: the owner has another pack of this name that is not deleted.
