@@ -1,0 +1,1 @@
+"""The client of the HTTP server, with the verbs of the library."""

@@ -1,0 +1,101 @@
+"""Errors on the wire: problem details (RFC 9457) from the one error tree, and the envelope of `/utils`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import Request
+from fastapi.responses import JSONResponse
+
+from lamina.errors import (
+    AdapterUnavailable,
+    ConfigError,
+    Conflict,
+    ContextOverflowError,
+    InvalidInput,
+    InvalidType,
+    LaminaError,
+    NoModelConfiguredError,
+    NotFound,
+    PackExists,
+    ProviderError,
+    ProviderUnavailable,
+    ScopeError,
+    ThreadArchivedError,
+    Unsupported,
+)
+
+__all__ = ["PROBLEM", "Problem", "problem_of", "problem_response"]
+
+PROBLEM: Final = "application/problem+json"
+ENVELOPE_ROOT: Final = "/utils/"
+
+_RETRY_AFTER: Final = {"Retry-After": "1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem(Exception):
+    """An answer that is an error. `code` is for programs, `detail` for people; `errors` name the fields."""
+
+    status: int
+    code: str
+    title: str
+    detail: str
+    errors: tuple[Mapping[str, Any], ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+_KINDS: Final[tuple[tuple[type[LaminaError], int, str, str], ...]] = (
+    (InvalidInput, 422, "invalid_input", "A value cannot be taken"),
+    (InvalidType, 422, "invalid_type", "A value has the wrong type"),
+    (NotFound, 404, "not_found", "There is no such thing here"),
+    (PackExists, 409, "already_exists", "It is there already"),
+    (Conflict, 409, "conflict", "Somebody else changed or took it first"),
+    (ScopeError, 403, "forbidden", "The request reaches outside what its token may do"),
+    (ThreadArchivedError, 409, "thread_archived", "The thread is archived"),
+    (ContextOverflowError, 422, "context_overflow", "The context is above the hard limit"),
+    (NoModelConfiguredError, 409, "no_model", "The server has no language model"),
+    (Unsupported, 422, "unsupported", "The storage cannot do that"),
+    (ConfigError, 422, "invalid_setting", "A setting cannot be used"),
+    (AdapterUnavailable, 503, "storage_unavailable", "The storage cannot be reached now"),
+    (ProviderUnavailable, 503, "provider_unavailable", "A model cannot be reached now"),
+    (ProviderError, 502, "provider_failed", "A model failed"),
+)
+"""The first that fits says what the client sees."""
+
+
+def problem_of(error: LaminaError) -> Problem:
+    """What the client is told. What went wrong inside the server is not in it: that stands in its log."""
+    for kind, status, code, title in _KINDS:
+        if isinstance(error, kind):
+            headers = _RETRY_AFTER if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
+            inside = status >= HTTPStatus.INTERNAL_SERVER_ERROR
+            return Problem(status, code, title, title if inside else str(error), _fields_of(error), headers)
+    return Problem(500, "internal", "The server failed", "The server failed; its log says more.")
+
+
+def problem_response(request: Request, problem: Problem) -> JSONResponse:
+    """The answer, in the form that the path has promised."""
+    errors = [dict(each) for each in problem.errors]
+    if request.url.path.startswith(ENVELOPE_ROOT):
+        body: dict[str, Any] = {"error": {"code": problem.code, "message": problem.detail, "details": errors}}
+        return JSONResponse(body, problem.status, headers=dict(problem.headers))
+    body = {
+        "type": "about:blank",
+        "title": problem.title,
+        "status": problem.status,
+        "detail": problem.detail,
+        "code": problem.code,
+    }
+    if errors:
+        body["errors"] = errors
+    return JSONResponse(body, problem.status, headers=dict(problem.headers), media_type=PROBLEM)
+
+
+def _fields_of(error: LaminaError) -> tuple[Mapping[str, Any], ...]:
+    if isinstance(error, InvalidInput | InvalidType):
+        return ({"field": error.field, "problem": error.problem, "remedy": error.remedy},)
+    return ()
