@@ -25,8 +25,8 @@ END: Final = "<!-- results: end -->\n"
 PROPERTY: Final = "contract"
 """Of a test: what is known of its class, which reaches the process that writes with each report."""
 
-NAMES: Final = {"InMemory": "In memory", "Postgres": "PostgreSQL", "Sqlite": "SQLite"}
-"""Backends whose names are written otherwise than in the names of classes."""
+NAMES: Final = {"InMemory": "In memory", "Postgres": "PostgreSQL", "Sqlite": "SQLite", "pg bouncer": "PgBouncer"}
+"""What is written otherwise than it comes of the names of classes."""
 
 OF_PARTS: Final = (
     "Where another row has the whole contract, and a version of the server or a way of connecting is all that differs, "
@@ -59,7 +59,10 @@ class Tested(NamedTuple):
         if found is None:
             return self.name
         backend = " ".join(filter(None, [NAMES.get(found[1], found[1]), found[2]]))
-        return ", ".join(filter(None, [backend, _words(found[3])]))
+        variant = _words(found[3])
+        for made, written in NAMES.items():
+            variant = variant.replace(made, written)
+        return ", ".join(filter(None, [backend, variant]))
 
 
 class Results:
