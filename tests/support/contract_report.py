@@ -88,8 +88,8 @@ class Results:
         if hasattr(report, "wasxfail"):
             self._counts[tested]["gap"] += 1
             self._gaps[tested][str(report.wasxfail).removeprefix("reason: ")] += 1
-        elif report.skipped and "does not declare" not in str(report.longrepr):
-            self._counts[tested]["not run"] += 1  # its service cannot be had here
+        elif report.skipped and "cannot be started here" in str(report.longrepr):  # as `services.missing` says
+            self._counts[tested]["not run"] += 1
         else:
             self._counts[tested][report.outcome] += 1
 
