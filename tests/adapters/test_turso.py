@@ -37,6 +37,7 @@ class TestTursoAdapterOnALocalFile(MemoryAdapterContract):
 class TestTursoAdaptersVectorIndex(VectorContract):
     """What the contract says of vectors, answered from the index; the rest has nothing to do with it."""
 
+    service = "real engine: libSQL, in the libsql package"
     pytestmark = pytest.mark.asyncio
 
     @pytest.fixture

@@ -8,6 +8,7 @@ import struct
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import bson
@@ -23,6 +24,8 @@ class MongoDBServer(services.Process):
     It has MongoDB's own fail points, which `configureFailPoint` sets. What it acknowledges is on the disk only where
     it is told to be durable: unlike MongoDB, it does so for no write concern.
     """
+
+    program: tuple[str | Path, ...] = ("-m", "secantus")
 
     def __init__(self, *arguments: str, durable: bool = False) -> None:
         try:
@@ -41,7 +44,7 @@ class MongoDBServer(services.Process):
         return f"mongodb://127.0.0.1:{self.port}/?heartbeatFrequencyMS=500"
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "secantus", "--port", str(self.port), "--storage-path", self.folder / "data"]
+        command = [sys.executable, *self.program, "--port", str(self.port), "--storage-path", self.folder / "data"]
         command += ["--config", self.folder / "secantusd.toml", "--enable-test-commands"]
         self.run([*command, *self.arguments], services.listens(self.port))
 
@@ -68,6 +71,12 @@ class MongoDBServer(services.Process):
         with self.client() as client:
             for name in (table, f"{table}.history", f"{table}.controls"):
                 client[database].drop_collection(name)
+
+
+class MongoDBServerWithProducts(MongoDBServer):
+    """The same with the product of vectors that MongoDB has from 8.3 on: for many searches by vector."""
+
+    program = (Path(__file__).with_name("serve_mongodb_with_products.py"),)
 
 
 @pytest.fixture(scope="session")
