@@ -14,10 +14,11 @@ __all__ = ["direction", "rank_by_closeness"]
 
 def direction(vector: Vector) -> list[float] | None:
     """The vector scaled to length one, in steps that neither overflow nor vanish; None for a zero vector."""
-    largest = max(abs(each) for each in vector)
+    numbers = [float(each) for each in vector]  # those of numpy stay in 32 bits, and are no JSON
+    largest = max(map(abs, numbers))
     if largest == 0:
         return None
-    scaled = [each / largest for each in vector]
+    scaled = [each / largest for each in numbers]
     length = math.hypot(*scaled)
     return [each / length for each in scaled]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from lamina.adapters._shared.entry_text import entry_of_text, pack, text_of_entry
+from lamina.adapters._shared.entry_text import entry_of_text, pack, text_of_entry, unpack
 from lamina.adapters._shared.records import Change, Stored
 from lamina.domain.filters import MemoryFilter
 from lamina.domain.memory import Layer, MemoryEntry
@@ -68,6 +68,7 @@ class Draft:
         """As `MemoryAdapter.store`; a new entry has no `seq` yet."""
         check_entry(entry)
         check_in_scope(scope, entry)
+        entry = _in_32_bits(entry)
         old = self.get(entry.id)
         if old is not None:
             check_in_scope(scope, old)
@@ -124,6 +125,8 @@ class Draft:
         new = old.replace(**update.changes)
         check_entry(new)
         check_in_scope(scope, new)
+        if "embedding" in names:
+            new = _in_32_bits(new)
         if not names <= UNREVISED_FIELDS:
             new = new.replace(revision=old.revision + 1)
         if not names.isdisjoint(HISTORY_FIELDS):
@@ -180,3 +183,11 @@ class Draft:
 
     def _remember(self, old: MemoryEntry) -> None:
         self._past.setdefault(old.id, []).append(old.replace(embedding=None))
+
+
+def _in_32_bits(entry: MemoryEntry) -> MemoryEntry:
+    """The entry with its vector as it will be read: what backends index is what they keep, and it holds plain floats.
+
+    Callers' vectors may be of any kind: numbers of numpy are no JSON, and overflow where those of Python do not.
+    """
+    return entry if entry.embedding is None else entry.replace(embedding=unpack(pack(entry.embedding)))

@@ -12,6 +12,7 @@ import builtins
 import hashlib
 import random
 import time
+from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -147,11 +148,12 @@ class RecordAdapter(RecordBackend):
             raise Unsupported(f"The {self.name} adapter", Capability.VECTOR)
         check_vector(embedding)
         self._check_filter(options.filter)
+        numbers = array("d", embedding)  # plain floats, whatever a caller's vector is made of
 
         def work() -> builtins.list[SearchHit]:
-            hits = self._nearest(embedding, options)
+            hits = self._nearest(numbers, options)
             if not hits:
-                self._check_dimensions(options.scope.tenant, [len(embedding)])
+                self._check_dimensions(options.scope.tenant, [len(numbers)])
             return hits
 
         return await self._run(work)
@@ -230,7 +232,8 @@ class RecordAdapter(RecordBackend):
     def _in_groups(self, things: Sequence[S], write: Callable[[Sequence[S]], builtins.list[T]]) -> builtins.list[T]:
         """Write them in groups, in order; a group that is too large for the backend in halves."""
         size = self.group or max(1, len(things))
-        open_groups = [things[start : start + size] for start in range(0, len(things), size)][::-1]
+        starts = range(0, max(1, len(things)), size)  # nothing is a group too, of which something may be expected
+        open_groups = [things[start : start + size] for start in starts][::-1]
         done: builtins.list[T] = []
         while open_groups:
             group = open_groups.pop()
