@@ -62,11 +62,38 @@ CONTENTS: Final = (
     "港口的灯亮着 🦉",
     "%s_%d\\n -- /* ;",
 )
-QUERIES: Final = ("harbour", "LAMPS lit", "e\u0301", "港口", "kinds* | {of} -- \"all", "% _", "🦉", "nothing of it")
+QUERIES: Final = ("harbour", "LAMPS lit", "e\u0301", "港口", 'kinds* | {of} -- "all', "% _", "🦉", "nothing of it")
 TAGS: Final = ("a", "A", "é", "e\u0301", "a,b", "{a}", "*", "x" * 300)
-VALUES: Final = (None, True, False, 0, 1, 1.0, -0.0, 0.1, 2**63 - 1, -(2**63), 2.0**63, 1e308, 5e-324, "", "a", "é", "1")
+VALUES: Final = (
+    None,
+    True,
+    False,
+    0,
+    1,
+    1.0,
+    -0.0,
+    0.1,
+    2**63 - 1,
+    -(2**63),
+    2.0**63,
+    1e308,
+    5e-324,
+    "",
+    "a",
+    "é",
+    "1",
+)
 KEYS_OF_METADATA: Final = ("a", "a.b", "", "$a", "é", "a'\"]", "_id")
-VECTORS: Final = ([1.0, 0.0], [2.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.5, 0.75], [0.0, 0.0], [1e38, -3e38], [1e-30, 3e-30])
+VECTORS: Final = (
+    [1.0, 0.0],
+    [2.0, 0.0],
+    [0.0, 1.0],
+    [-1.0, 0.0],
+    [0.5, 0.75],
+    [0.0, 0.0],
+    [1e38, -3e38],
+    [1e-30, 3e-30],
+)
 INSTANTS: Final = tuple(map(second, (-1e9, 0, 1, 2, 3.000001, 1e9)))
 
 names = st.sampled_from(LOOK_ALIKES)
@@ -103,7 +130,9 @@ comparisons = st.builds(
 )
 conditions = st.recursive(
     comparisons,
-    lambda inner: inner.map(Not) | st.lists(inner, max_size=2).map(tuple).flatmap(lambda p: st.sampled_from([And(p), Or(p)])),
+    lambda inner: (
+        inner.map(Not) | st.lists(inner, max_size=2).map(tuple).flatmap(lambda p: st.sampled_from([And(p), Or(p)]))
+    ),
     max_leaves=3,
 )
 filters = st.builds(
@@ -361,9 +390,7 @@ MADE: Final[dict[str, tuple[str, Callable[[Any], MemoryAdapter]]]] = {
     "sqlite": ("tmp_path", lambda folder: SqliteAdapter(folder / "lamina.db")),
     "supabase": (
         "supabase",
-        lambda at: SupabaseAdapter(
-            at.url, service_key=at.service_key, database_url=at.database_url, table=named()
-        ),
+        lambda at: SupabaseAdapter(at.url, service_key=at.service_key, database_url=at.database_url, table=named()),
     ),
     "turso": ("turso", lambda at: TursoAdapter(at.url, table=named())),
     "turso on a file": ("tmp_path", lambda folder: TursoAdapter(path=folder / "lamina.db")),

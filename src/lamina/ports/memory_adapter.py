@@ -115,6 +115,7 @@ class MemoryAdapter(ABC):
         Raises:
             Conflict: the entry has another revision than the expected one.
             InvalidInput: a field is not updatable, or its value cannot be stored.
+            ScopeError: the changed entry would lie outside the scope, as one that leaves a shared layer may.
             EmbeddingDimensionError: the tenant's vectors have another length.
         """
 

@@ -290,6 +290,7 @@ class InMemoryAdapter(MemoryAdapter):
             changes["revision"] = revision + 1
         changed = old.entry.replace(**changes)
         check_entry(changed)
+        check_in_scope(scope, changed)
         self._write(old, changed, is_history=not changes.keys().isdisjoint(HISTORY_FIELDS))
         return True
 
