@@ -24,6 +24,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 from real_dynamodb import KEYS
 
 from lamina.adapters.dynamodb import DynamoDBAdapter
+from lamina.adapters.firestore import FirestoreAdapter
 from lamina.adapters.in_memory import InMemoryAdapter
 from lamina.adapters.mongodb import MongoDBAdapter
 from lamina.adapters.pinecone import PineconeAdapter
@@ -392,7 +393,7 @@ def named() -> str:
 
 MADE: Final[dict[str, tuple[str, Callable[[Any], MemoryAdapter]]]] = {
     "dynamodb": ("dynamodb", lambda at: DynamoDBAdapter(at.url, table=named(), **KEYS)),
-    "memory": ("tmp_path", lambda _: InMemoryAdapter()),
+    "firestore": ("firestore", lambda at: FirestoreAdapter(at.url, project_id="test-side-by-side", table=named())),
     "mongodb": ("mongodb", lambda at: MongoDBAdapter(at.url, table=named())),
     "pinecone": ("pinecone_index", lambda at: PineconeAdapter("memories", api_key=API_KEY, host=at.url, table=named())),
     "postgres": ("postgres_role_url", PostgresAdapter),
