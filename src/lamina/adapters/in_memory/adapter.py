@@ -34,6 +34,7 @@ from lamina.ports.memory_adapter import (
     SearchOptions,
     TermStatistics,
     Update,
+    check_digest,
     check_in_scope,
     check_meta,
     check_meta_value,
@@ -174,6 +175,7 @@ class InMemoryAdapter(MemoryAdapter):
                     self._update(scope, Update(id, counted))
 
     async def find_duplicate(self, scope: Scope, layer: Layer, digest: str, now: datetime) -> MemoryEntry | None:
+        check_digest(digest)
         with self._lock:
             return self._duplicate(scope, layer, digest, now)
 
