@@ -29,7 +29,7 @@ from lamina.adapters.qdrant.points import (
     stored_of,
     vector_name,
 )
-from lamina.adapters.qdrant.writing import write
+from lamina.adapters.qdrant.writing import MAX_DIMENSIONS, write
 from lamina.domain.filters import Filter, MemoryFilter
 from lamina.domain.memory import Layer, MemoryEntry, Vector
 from lamina.domain.scope import Scope
@@ -40,7 +40,6 @@ from lamina.ports.memory_adapter import Capability, ListOptions, Order, SearchHi
 __all__ = ["QdrantAdapter"]
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_]{1,63}")
-_MAX_DIMENSIONS: Final = 65_536
 
 
 class QdrantAdapter(RecordAdapter):
@@ -83,7 +82,7 @@ class QdrantAdapter(RecordAdapter):
         super().__init__(threads=_whole("threads", threads, 1, 256))
         self._location = locate(url, path, api_key)
         self._table = _table(table, collection_name)
-        self._vector_size = None if vector_size is None else _whole("vector_size", vector_size, 1, _MAX_DIMENSIONS)
+        self._vector_size = None if vector_size is None else _whole("vector_size", vector_size, 1, MAX_DIMENSIONS)
         self._replicas = None if replication_factor is None else _whole("replication_factor", replication_factor, 1, 99)
         if not 0 < timeout <= 3_600:  # noqa: PLR2004
             raise ConfigError("timeout", "is no time from 0 to 3600", "Give seconds.")
