@@ -99,7 +99,6 @@ VECTORS: Final = (
 INSTANTS: Final = tuple(map(second, (-1e9, 0, 1, 2, 3.000001, 1e9)))
 
 
-
 names = st.sampled_from(LOOK_ALIKES)
 ids = st.sampled_from(LOOK_ALIKES[:6])
 owners = st.sampled_from(("a", "a", "a_", "A"))
@@ -176,12 +175,12 @@ changes = st.fixed_dictionaries({}, optional=fields).filter(bool)
 
 
 scopes = st.builds(
-        Scope,
-        tenant=st.sampled_from(("a", "a", "a", "a", "a_", "A")),
-        owner=st.none() | owners,
-        namespace=st.none() | namespaces,
-        include_shared=st.booleans(),
-    )
+    Scope,
+    tenant=st.sampled_from(("a", "a", "a", "a", "a_", "A")),
+    owner=st.none() | owners,
+    namespace=st.none() | namespaces,
+    include_shared=st.booleans(),
+)
 
 
 entries = st.builds(

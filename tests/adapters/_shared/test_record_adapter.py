@@ -13,6 +13,7 @@ from lamina.adapters._shared.record_adapter import RecordAdapter
 from lamina.adapters._shared.records import Commit, Control, Stale, Stored, TooLarge
 from lamina.adapters._shared.threads import Threads
 from lamina.domain.filters import MemoryFilter
+from lamina.domain.instants import to_micros
 from lamina.domain.lexical import index_terms
 from lamina.domain.scope import Scope
 from lamina.errors import AdapterError, AdapterUnavailable, InvalidInput
@@ -105,7 +106,7 @@ class RecordsInADict(RecordAdapter):
         found = self._admitted(options.scope, options.filter)
         found = [each for each in found if each.seq > (options.after or 0)]
         if options.order is Order.RELEVANCE:
-            found.sort(key=lambda each: (-each.relevance, -each.created_at.timestamp(), each.id))
+            found.sort(key=lambda each: (-each.relevance, -to_micros(each.created_at), each.id))
         page = found[options.offset : options.offset + options.limit]
         return page if options.include_embeddings else [each.replace(embedding=None) for each in page]
 

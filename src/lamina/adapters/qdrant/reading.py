@@ -10,6 +10,7 @@ from qdrant_client import QdrantClient, models
 from lamina.adapters.qdrant.conditions import instants, is_equal, within
 from lamina.adapters.qdrant.failures import damaged
 from lamina.adapters.qdrant.points import PAST, TERMS, entry_of, sparse
+from lamina.domain.instants import to_micros
 from lamina.domain.memory import MemoryEntry
 from lamina.ports.memory_adapter import HISTORY_KEPT, ListOptions, SearchOptions
 
@@ -195,8 +196,8 @@ def _most_relevant(
     return better + newer + last
 
 
-def _rank(entry: MemoryEntry) -> tuple[float, float, str]:
-    return -entry.relevance, -entry.created_at.timestamp(), entry.id
+def _rank(entry: MemoryEntry) -> tuple[float, int, str]:
+    return -entry.relevance, -to_micros(entry.created_at), entry.id
 
 
 def _field(record: models.Record, key: str, kind: Any) -> Any:
