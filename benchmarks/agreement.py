@@ -44,7 +44,7 @@ WHERE: dict[str, tuple[str | None, Callable[[Any, Path], dict[str, Any]]]] = {
     "sqlite": (None, lambda _server, folder: {"path": folder / "lamina.db"}),
     "postgres": ("postgres", lambda server, _folder: {"url": server.url}),
     "redis": ("redis", lambda server, _folder: {"url": server.url}),
-    "mongodb": ("mongodb", lambda server, _folder: {"url": server.url}),
+    "mongodb": ("mongodb", lambda server, _folder: {"url": server.url, "timeout": 600}),
     "qdrant": ("qdrant", lambda server, _folder: {"url": server.url}),
     "turso": ("turso", lambda server, _folder: {"url": server.url}),
     "supabase": (
@@ -56,7 +56,7 @@ WHERE: dict[str, tuple[str | None, Callable[[Any, Path], dict[str, Any]]]] = {
         },
     ),
     "pinecone": ("pinecone", lambda server, _folder: _pinecone(server)),
-    "weaviate": ("weaviate", lambda server, _folder: server.options),
+    "weaviate": ("weaviate", lambda server, _folder: {"url": server.url, "grpc_port": server.grpc_port}),
     "dynamodb": (
         "dynamodb",
         lambda server, _folder: {"url": server.url, **KEYS},

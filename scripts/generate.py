@@ -6,6 +6,7 @@ docs/cli.md       every command and its options, from the commands themselves
 """
 
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from lamina.ports.memory_adapter import Capability
 from lamina.registry import adapter_names, load_adapter
 
 ROOT = Path(__file__).parents[1]
+# Google's libraries tell whoever loads the Firestore adapter that the grpcio of the tests is older than they like.
+warnings.filterwarnings("ignore", "(Package google.* depends on grpcio|grpcio < )", FutureWarning)
 KINDS = ("added", "changed", "deprecated", "removed", "fixed", "security")
 
 

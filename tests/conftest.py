@@ -9,6 +9,7 @@ pytest_plugins = [
     "fake_pinecone",
     "fake_postgrest",
     "fake_qdrant",
+    "fake_weaviate",
     "real_dynamodb",
     "real_firestore",
     "real_model",

@@ -22,8 +22,18 @@ from typing import TYPE_CHECKING, Final
 from lamina._version import __version__
 
 if TYPE_CHECKING:
+    from lamina.adapters.dynamodb import DynamoDBAdapter as DynamoDBAdapter
+    from lamina.adapters.firestore import FirestoreAdapter as FirestoreAdapter
     from lamina.adapters.in_memory import InMemoryAdapter
+    from lamina.adapters.mongodb import MongoDBAdapter as MongoDBAdapter
+    from lamina.adapters.pinecone import PineconeAdapter as PineconeAdapter
+    from lamina.adapters.postgres import PostgresAdapter as PostgresAdapter
+    from lamina.adapters.qdrant import QdrantAdapter as QdrantAdapter
+    from lamina.adapters.redis import RedisAdapter as RedisAdapter
     from lamina.adapters.sqlite import SqliteAdapter
+    from lamina.adapters.supabase import SupabaseAdapter as SupabaseAdapter
+    from lamina.adapters.turso import TursoAdapter as TursoAdapter
+    from lamina.adapters.weaviate import WeaviateAdapter as WeaviateAdapter
     from lamina.agents import Agent, AgentAnswer, AgentDefinition, AgentRegistry, Tool, ToolContext, define_agent
     from lamina.context.engine import ContextEngine
     from lamina.context.manager import ContextEngineManager
@@ -116,9 +126,10 @@ if TYPE_CHECKING:
     )
     from lamina.settings.tiers import ContextThresholds
     from lamina.state import open_state
-    from lamina.state.postgres import PostgresStateStore
+    from lamina.state.postgres import PostgresStateStore as PostgresStateStore
     from lamina.state.sqlite import SqliteStateStore
 
+# What needs an extra is public too, but no part of `from lamina import *`, which would demand all of them.
 __all__ = [
     "AdapterError",
     "AdapterUnavailable",
@@ -201,7 +212,6 @@ __all__ = [
     "Or",
     "OwnerMemory",
     "PostgresMemory",
-    "PostgresStateStore",
     "ProviderError",
     "ProviderUnavailable",
     "RagChunk",
@@ -256,8 +266,18 @@ __all__ = [
 ]
 
 _HOMES: Final = {
+    "lamina.adapters.dynamodb": "DynamoDBAdapter",
+    "lamina.adapters.firestore": "FirestoreAdapter",
     "lamina.adapters.in_memory": "InMemoryAdapter",
+    "lamina.adapters.mongodb": "MongoDBAdapter",
+    "lamina.adapters.pinecone": "PineconeAdapter",
+    "lamina.adapters.postgres": "PostgresAdapter",
+    "lamina.adapters.qdrant": "QdrantAdapter",
+    "lamina.adapters.redis": "RedisAdapter",
     "lamina.adapters.sqlite": "SqliteAdapter",
+    "lamina.adapters.supabase": "SupabaseAdapter",
+    "lamina.adapters.turso": "TursoAdapter",
+    "lamina.adapters.weaviate": "WeaviateAdapter",
     "lamina.agents": ("Agent AgentAnswer AgentDefinition AgentRegistry Tool ToolContext define_agent"),
     "lamina.context.engine": "ContextEngine",
     "lamina.context.manager": "ContextEngineManager",
@@ -331,4 +351,4 @@ if not TYPE_CHECKING:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted({*__all__, *_HOME_OF})

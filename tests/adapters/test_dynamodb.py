@@ -10,6 +10,8 @@ from lamina.testing import MemoryAdapterContract
 
 
 class TestDynamoDBAdapterAgainstTheOfficialEmulator(MemoryAdapterContract):
+    service = "dynamodb"
+
     @pytest.fixture
     async def adapter(self, dynamodb: DynamoDBServer, dynamodb_table: str) -> AsyncIterator[DynamoDBAdapter]:
         adapter = DynamoDBAdapter(dynamodb.url, table=dynamodb_table, **KEYS)

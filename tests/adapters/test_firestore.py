@@ -10,6 +10,8 @@ from lamina.testing import MemoryAdapterContract
 
 
 class TestFirestoreAdapterAgainstTheOfficialEmulator(MemoryAdapterContract):
+    service = "firestore"
+
     @pytest.fixture
     async def adapter(self, firestore: FirestoreServer, firestore_project: str) -> AsyncIterator[FirestoreAdapter]:
         adapter = FirestoreAdapter(firestore.url, project_id=firestore_project)

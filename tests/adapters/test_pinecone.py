@@ -19,7 +19,7 @@ class TestPineconeAdapterAgainstAWireFake(MemoryAdapterContract):
     async def adapter(self, pinecone_service: PineconeFake) -> AsyncIterator[PineconeAdapter]:
         if not pinecone_service.indexes:
             pinecone_service.create("memories", 32)
-        adapter = PineconeAdapter("memories", api_key=API_KEY, host=pinecone_service.url, table=f"test_{next(NUMBERS)}")
+        adapter = PineconeAdapter("memories", api_key=API_KEY, url=pinecone_service.url, table=f"test_{next(NUMBERS)}")
         await adapter.initialize()
         yield adapter
         await adapter.close()

@@ -87,6 +87,8 @@ def on_pgbouncer(pgbouncer) -> Iterator[Place]:
 
 
 class TestPostgresAdapter(MemoryAdapterContract):
+    service = "postgres"
+
     @pytest.fixture
     async def adapter(self, on_18) -> AsyncIterator[PostgresAdapter]:
         async for adapter in opened(on_18):
@@ -94,6 +96,8 @@ class TestPostgresAdapter(MemoryAdapterContract):
 
 
 class TestPostgres16Adapter(MemoryAdapterContract):
+    service = "postgres-16"
+
     @pytest.fixture
     async def adapter(self, on_16) -> AsyncIterator[PostgresAdapter]:
         async for adapter in opened(on_16):
@@ -107,6 +111,8 @@ class WithoutPgvector(PostgresAdapter):
 
 
 class TestPostgres15AdapterWithoutPgvector(MemoryAdapterContract):
+    service = "postgres-15"
+
     @pytest.fixture
     async def adapter(self, on_15) -> AsyncIterator[PostgresAdapter]:
         async for adapter in opened(on_15, WithoutPgvector):
@@ -114,6 +120,8 @@ class TestPostgres15AdapterWithoutPgvector(MemoryAdapterContract):
 
 
 class TestPostgresAdapterThroughPgBouncerInTransactionMode(MemoryAdapterContract):
+    service = "pgbouncer"
+
     @pytest.fixture
     async def adapter(self, on_pgbouncer) -> AsyncIterator[PostgresAdapter]:
         async for adapter in opened(on_pgbouncer):

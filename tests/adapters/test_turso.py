@@ -11,6 +11,8 @@ from lamina.testing.memory_contract.vectors import VectorContract
 
 
 class TestTursoAdapter(MemoryAdapterContract):
+    service = "turso"
+
     @pytest.fixture
     async def adapter(self, turso: SqldServer) -> AsyncIterator[TursoAdapter]:
         table = f"t{secrets.token_hex(6)}"
@@ -22,6 +24,8 @@ class TestTursoAdapter(MemoryAdapterContract):
 
 
 class TestTursoAdapterOnALocalFile(MemoryAdapterContract):
+    service = "real engine: libSQL, in the libsql package"
+
     @pytest.fixture
     async def adapter(self, tmp_path: Path) -> AsyncIterator[TursoAdapter]:
         adapter = TursoAdapter(path=tmp_path / "lamina.db")

@@ -50,3 +50,18 @@ def test_the_benchmark_of_chunking_finds_every_offset_exact_and_no_fence_or_row_
     rows = [line.split() for line in out.splitlines()[2:]]
     assert len(rows) == 9 * 4
     assert [row[-6:-2] for row in rows if "fixed" not in row] == [["0", "0", "0", "0"]] * 27
+
+
+def test_the_benchmark_of_postgres_finds_the_exact_nearest_of_a_few(root, postgres_database):
+    out = output_of(root, "benchmarks/postgres.py", "1100", "3", postgres_database)
+    assert "hybrid recall of the whole tenant" in out
+    assert [line.split()[-1] for line in out.splitlines() if "recall@10" in line] == ["1.000"] * 4
+
+
+def test_the_benchmark_of_agreement_compares_a_backend_with_the_exact_ten(root):
+    out = output_of(root, "benchmarks/agreement.py", "--memories", "300", "--queries", "5", "memory", "sqlite")
+    assert [line.split(" | ")[:3] for line in out.splitlines()[2:]] == [
+        ["| memory", "native", "5"],
+        ["| sqlite", "native", "5"],
+    ]
+    assert all(line.split(" | ")[3] == "1.0000" for line in out.splitlines()[2:])

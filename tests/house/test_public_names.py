@@ -14,6 +14,14 @@ import lamina
 
 HEAVY = ["numpy", "pydantic", "httpx2", "rich", "typer", "sqlite3", "asyncio", "anyio"]
 
+VENDORS = ["botocore", "google", "libsql", "pinecone", "psycopg", "pymongo", "qdrant_client", "redis", "weaviate"]
+NEED_AN_EXTRA = {
+    name
+    for name, home in lamina._HOME_OF.items()
+    if home == "lamina.state.postgres"
+    or (home.startswith("lamina.adapters.") and name not in {"InMemoryAdapter", "SqliteAdapter"})
+}
+
 
 def names_for_type_checkers(tree):
     """name → module, of the imports under `if TYPE_CHECKING`."""
@@ -33,11 +41,17 @@ def test_the_public_names_are_sorted_and_each_once():
 def test_type_checkers_and_the_interpreter_see_the_same_names(root):
     tree = ast.parse((root / "src/lamina/__init__.py").read_text(encoding="utf-8"))
     assert names_for_type_checkers(tree) == lamina._HOME_OF
-    assert set(lamina.__all__) == {*lamina._HOME_OF, "__version__"}
-    assert dir(lamina) == lamina.__all__
+    assert set(lamina.__all__) == {*lamina._HOME_OF, "__version__"} - NEED_AN_EXTRA
+    assert dir(lamina) == sorted({*lamina._HOME_OF, "__version__"})
 
 
-@pytest.mark.parametrize("name", [name for name in lamina.__all__ if name != "__version__"])
+def test_a_star_import_loads_nothing_that_needs_an_extra():
+    code = f"import sys; from lamina import *; print(*[name for name in {VENDORS} if name in sys.modules])"
+    result = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.split() == []
+
+
+@pytest.mark.parametrize("name", sorted(lamina._HOME_OF))
 def test_a_public_name_is_there_is_documented_and_is_public_where_it_lives(name):
     value = getattr(lamina, name)
     assert name in import_module(lamina._HOME_OF[name]).__all__

@@ -135,6 +135,31 @@ async def test_threads_and_heads_of_documents_are_kept_in_postgres(postgres_data
             assert len(await kernel.conversation.history("t")) == 2 * (expected + 1)
 
 
+async def test_with_a_url_of_postgres_everything_is_kept_there_over_the_same_connections(postgres, postgres_database):
+    name = postgres_database.partition("?")[0].rpartition("/")[2]
+    for expected in (0, 1):
+        async with open_with(memory={"url": postgres_database, "table": "notes"}) as kernel:
+            assert await kernel.memory_engine.count() == expected
+            assert len(await kernel.conversation.list_threads("all")) == expected
+            assert (await kernel.rag.stats()).documents == expected
+            await kernel.memory_engine.store("The key is blue", owner="mira")
+            await kernel.rag.ingest("# Key\n\nIt hangs by the door.", "keys.md")
+            await kernel.submit(goal="Which key?", owner="mira", thread_id="t")
+            assert kernel.memory_engine.adapter.name == "postgres"
+            [(sessions,)] = postgres.run("SELECT count(*) FROM pg_stat_activity WHERE datname = %s", name)
+            assert sessions <= 8
+    query = "SELECT relname FROM pg_class WHERE relname IN ('notes', 'notes_chunks', 'threads') ORDER BY 1"
+    assert postgres.run(query, url=postgres_database) == [("notes",), ("notes_chunks",), ("threads",)]
+
+
+async def test_state_may_be_kept_in_another_place_than_memories_in_postgres(postgres, postgres_database, tmp_path):
+    state = f"sqlite:///{tmp_path / 'state.db'}"
+    async with open_with(memory={"url": postgres_database}, state_url=state) as kernel:
+        await kernel.submit(goal="hello", thread_id="t")
+    assert (tmp_path / "state.db").is_file()
+    assert postgres.run("SELECT 1 FROM pg_class WHERE relname = 'threads'", url=postgres_database) == []
+
+
 async def test_an_adapter_that_is_made_already_holds_the_memories(tmp_path):
     from lamina.adapters.sqlite import SqliteAdapter
 
@@ -256,3 +281,27 @@ def test_a_size_that_is_given_to_the_tiers_stands():
     config = define_config(conversation={"context_engineering": {}})
     assert config.effective_conversation(token_budget=4000).context_engineering.pre_rot_threshold == 2000
     assert config.effective_conversation(token_budget=10**6).context_engineering.pre_rot_threshold == 150_000
+
+
+async def test_another_backend_holds_memories_and_chunks_apart_and_the_kernels_file_holds_the_rest(mongodb, tmp_path):
+    memory = {"url": mongodb.url, "options": {"collection": "kernel_notes", "database": "kernel"}}
+    for expected in (0, 1):
+        async with open_with(memory=memory, data_dir=tmp_path) as kernel:
+            assert await kernel.memory_engine.count() == expected
+            assert (await kernel.rag.stats()).documents == expected
+            await kernel.memory_engine.store("The key is blue", owner="mira")
+            await kernel.rag.ingest("# Key\n\nIt hangs by the door.", "keys.md")
+            await kernel.submit(goal="hello", owner="mira", thread_id="t")
+            assert len(await kernel.conversation.history("t")) == 2 * (expected + 1)
+            assert len(await kernel.memory_engine.recall("key", owner="mira")) == 1
+
+
+async def test_options_reach_the_file_and_the_database_and_others_are_refused(postgres_database, tmp_path):
+    async with open_with(memory={"path": tmp_path / "m.db", "options": {"readers": 1}}) as kernel:
+        await kernel.memory_engine.store("The key is blue", owner="mira")
+    memory = {"url": postgres_database, "options": {"connections": 2, "schema": "elsewhere"}}
+    async with open_with(memory=memory) as kernel:
+        await kernel.memory_engine.store("The key is blue", owner="mira")
+    for wrong in ({"path": tmp_path / "m.db"}, {"url": postgres_database}):
+        with pytest.raises(ConfigError, match=r"memory\.options: holds what .* does not take"):
+            await open_with(memory={**wrong, "options": {"speed": 9}}).start()

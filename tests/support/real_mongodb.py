@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import secrets
-import select
 import socket
 import struct
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 import bson
 import pymongo
 import pytest
 import services
+from cutting_proxy import CuttingProxy
 
 
 class MongoDBServer(services.Process):
@@ -38,7 +37,8 @@ class MongoDBServer(services.Process):
 
     @property
     def url(self) -> str:
-        return f"mongodb://127.0.0.1:{self.port}/"
+        """Looked at often, since a failure that is only pretended is followed by no news of the server's."""
+        return f"mongodb://127.0.0.1:{self.port}/?heartbeatFrequencyMS=500"
 
     def start(self) -> None:
         command = [sys.executable, "-m", "secantus", "--port", str(self.port), "--storage-path", self.folder / "data"]
@@ -84,82 +84,45 @@ def mongodb_table(mongodb: MongoDBServer) -> Iterator[str]:
     mongodb.drop(name)
 
 
-class Proxy:
-    """Stands between a client and the server, message by message.
+class MongoDBProxy(CuttingProxy):
+    """Goes message by message.
 
     `command` may change what the client sends, or answer in the server's place; `cut_after` says of a command
     whether the connection is cut when the server has carried it out, so that no answer reaches the client.
     """
 
     def __init__(self, port: int) -> None:
-        self._port = port
         self.command: Callable[[dict[str, Any]], dict[str, Any] | None] = lambda _: None
         self.cut_after: Callable[[dict[str, Any]], bool] = lambda _: False
-        self.cuts = 0
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self.url = f"mongodb://127.0.0.1:{self._listening.getsockname()[1]}/?directConnection=true"
-        self._open: list[socket.socket] = []
-        self._threads = [threading.Thread(target=self._accept, daemon=True)]
-        self._threads[0].start()
+        super().__init__(port)
 
-    def close(self) -> None:
-        with suppress(OSError):
-            self._listening.shutdown(socket.SHUT_RDWR)
-        self._listening.close()
-        for each in self._open:
-            _end(each)
-        for each in self._threads:
-            each.join(10)
+    @property
+    def url(self) -> str:
+        return f"mongodb://127.0.0.1:{self.port}/?directConnection=true"
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listening.accept()
-            except OSError:
-                return
-            server = socket.create_connection(("127.0.0.1", self._port))
-            self._open += [client, server]
-            self._threads.append(threading.Thread(target=self._serve, args=(client, server), daemon=True))
-            self._threads[-1].start()
+    def read(self, source: socket.socket) -> bytes:
+        head = _exactly(source, 4)
+        return head + _exactly(source, struct.unpack("<i", head)[0] - 4)
 
-    def _serve(self, client: socket.socket, server: socket.socket) -> None:
-        with suppress(OSError, ValueError, ConnectionError):
-            while True:
-                for source in select.select([client, server], [], [])[0]:
-                    message = _read(source)
-                    if source is server:
-                        client.sendall(message)
-                    elif self._is_cut_at(message, client, server):
-                        return
-        _end(client)
-        _end(server)
-
-    def _is_cut_at(self, message: bytes, client: socket.socket, server: socket.socket) -> bool:
-        if struct.unpack_from("<i", message, 12)[0] != _OP_MSG:
-            server.sendall(message)
+    def is_cut_at(self, data: bytes, client: socket.socket, server: socket.socket) -> bool:
+        if struct.unpack_from("<i", data, 12)[0] != _OP_MSG:
+            server.sendall(data)
             return False
-        command = _decoded(message)
+        command = _decoded(data)
         answer = self.command(command)
-        number = struct.unpack_from("<i", message, 4)[0]
+        number = struct.unpack_from("<i", data, 4)[0]
         if answer is not None:
             client.sendall(_encoded(answer, number=0, to=number))
             return False
         server.sendall(_encoded(command, number=number, to=0))
         if self.cut_after(command):
-            _read(server)
+            self.read(server)
             self.cuts += 1
-            _end(client)
-            _end(server)
             return True
         return False
 
 
 _OP_MSG = 2013
-
-
-def _read(source: socket.socket) -> bytes:
-    head = _exactly(source, 4)
-    return head + _exactly(source, struct.unpack("<i", head)[0] - 4)
 
 
 def _exactly(source: socket.socket, size: int) -> bytes:
@@ -196,14 +159,8 @@ def _encoded(body: dict[str, Any], *, number: int, to: int) -> bytes:
     return struct.pack("<iiii", 16 + len(data), number, to, _OP_MSG) + data
 
 
-def _end(connection: socket.socket) -> None:
-    with suppress(OSError):
-        connection.shutdown(socket.SHUT_RDWR)
-    connection.close()
-
-
 @pytest.fixture
-def mongodb_proxy(mongodb: MongoDBServer) -> Iterator[Proxy]:
-    proxy = Proxy(mongodb.port)
+def mongodb_proxy(mongodb: MongoDBServer) -> Iterator[MongoDBProxy]:
+    proxy = MongoDBProxy(mongodb.port)
     yield proxy
     proxy.close()

@@ -5,20 +5,18 @@ from __future__ import annotations
 import os
 import pwd
 import secrets
-import select
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 import services
+from cutting_proxy import CuttingProxy
 
 
 class Runs:
@@ -123,7 +121,7 @@ class Postgres15Server(Runs):
     def __init__(self) -> None:
         programs = Path("/usr/lib/postgresql/15/bin")
         if not (programs / "postgres").exists():
-            raise services.Missing("there is no PostgreSQL 15 in /usr/lib/postgresql")
+            services.installed_by_apt("postgresql-15")
         self._process = services.Process("pg15")
         folder = self._process.folder
         options = {"user": "postgres", "group": "postgres"} if os.geteuid() == 0 else {}
@@ -164,9 +162,11 @@ class PgBouncer:
     users = ("postgres", "lamina_app")
 
     def __init__(self) -> None:
-        program = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
-        if program is None:
-            raise services.Missing("there is no pgbouncer")
+        places = f"{os.environ.get('PATH', '')}:/usr/sbin"
+        if shutil.which("pgbouncer", path=places) is None:
+            services.installed_by_apt("pgbouncer")
+        program = shutil.which("pgbouncer", path=places)
+        assert program is not None
         self.postgres = PostgresServer()
         self._process = services.Process("pgb")
         folder = self._process.folder
@@ -246,93 +246,16 @@ def postgres_database(postgres: PostgresServer) -> Iterator[str]:
     postgres.drop_database(name)
 
 
-class Proxy:
-    """Stands between a client and the server, and cuts the connection where it is told.
-
-    `before` and `after` are asked with what the client sends, as it comes: before it is passed on, and after the
-    server has answered it. Where one says so, both sides are closed at once, and no answer reaches the client.
-    """
-
-    def __init__(self, target: Path) -> None:
-        self._target = target
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listening.getsockname()[1]
-        self.before: Callable[[bytes], bool] = _never
-        self.after: Callable[[bytes], bool] = _never
-        self.cuts = 0
-        self._is_closing = False
-        self._open: list[socket.socket] = []
-        self._thread = threading.Thread(target=self._accept, daemon=True)
-        self._thread.start()
+class PostgresProxy(CuttingProxy):
+    """Before a PostgreSQL, whose client is told to talk plainly."""
 
     @property
     def url(self) -> str:
         return f"postgresql://postgres@127.0.0.1:{self.port}/postgres?sslmode=disable&gssencmode=disable"
 
-    def close(self) -> None:
-        self._is_closing = True
-        with suppress(OSError):
-            socket.create_connection(("127.0.0.1", self.port)).close()  # which ends the wait for one
-        self._thread.join()
-        self._listening.close()
-        self.cut()
-
-    def cut(self) -> None:
-        """Cut all connections now."""
-        for each in self._open:
-            _end(each)
-
-    def _accept(self) -> None:
-        while True:
-            client, _ = self._listening.accept()
-            if self._is_closing:
-                client.close()
-                return
-            server = socket.socket(socket.AF_UNIX)
-            server.connect(str(self._target))
-            self._open += [client, server]
-            threading.Thread(target=self._pass_on, args=(client, server), daemon=True).start()
-
-    def _pass_on(self, client: socket.socket, server: socket.socket) -> None:
-        try:
-            while True:
-                for source in select.select([client, server], [], [])[0]:
-                    data = source.recv(65536)
-                    if not data or (source is client and self._forward(data, server)):
-                        return
-                    if source is server:
-                        client.sendall(data)
-        except (OSError, ValueError):  # cut from outside
-            return
-        finally:
-            _end(client)
-            _end(server)
-
-    def _forward(self, data: bytes, server: socket.socket) -> bool:
-        """Whether this is where the connection is cut."""
-        if self.before(data):
-            self.cuts += 1
-            return True
-        server.sendall(data)
-        if self.after(data):
-            select.select([server], [], [], 0.2)  # it is done; unless the answer waits for more of the same
-            self.cuts += 1
-            return True
-        return False
-
-
-def _never(_: bytes) -> bool:
-    return False
-
-
-def _end(connection: socket.socket) -> None:
-    with suppress(OSError):
-        connection.shutdown(socket.SHUT_RDWR)
-    connection.close()
-
 
 @pytest.fixture
-def postgres_proxy(postgres: PostgresServer) -> Iterator[Proxy]:
-    proxy = Proxy(postgres.socket)
+def postgres_proxy(postgres: PostgresServer) -> Iterator[PostgresProxy]:
+    proxy = PostgresProxy(postgres.socket)
     yield proxy
     proxy.close()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib
 import os
+import shutil
 import socket
 import subprocess
 import tempfile
@@ -23,7 +25,11 @@ IN_CI: Final = os.environ.get("CI", "").lower() not in {"", "0", "false"}
 
 
 class Missing(Exception):
-    """A service cannot be had with the means at hand; the message says which one is lacking."""
+    """A service did not come, though its means are at hand; the message says why."""
+
+
+class NoMeans(Missing):
+    """A service cannot be had here, because what brings it is lacking; the message says what."""
 
 
 def described() -> Mapping[str, Mapping[str, Any]]:
@@ -35,7 +41,7 @@ def started(name: str) -> Iterator[Any]:
     """The server of this name, for a session fixture: `yield from started("redis")`.
 
     Where it is missing, what needs it is skipped with the reason; in continuous integration that is a
-    failure, unless `services.toml` says why it may be missing there.
+    failure, unless the machine lacks what brings it.
     """
     try:
         server = start(name)
@@ -55,11 +61,33 @@ def missing(name: str, error: Exception) -> NoReturn:
     """Skip what needs the service, or fail where it must not be missing."""
     service = described()[name]
     reason = f"{name} ({service['what']}) cannot be started here: {type(error).__name__}: {error}"
-    if not IN_CI:
-        pytest.skip(reason)
-    if "absent" not in service:
+    if IN_CI and not isinstance(error, NoMeans):
         pytest.fail(reason, pytrace=False)
-    pytest.skip(f"{reason}. It may be missing: {service['absent']}")
+    pytest.skip(reason)
+
+
+def installed_by_apt(package: str) -> None:
+    """Install a package of the system, where that is allowed: in continuous integration, as root.
+
+    Raises:
+        NoMeans: it is not allowed here, or there is no apt.
+    """
+    apt = shutil.which("apt-get")
+    if apt is None or not IN_CI or os.geteuid() != 0:
+        raise NoMeans(f"it is not installed, and nothing is installed unasked: apt-get install {package}")
+    CACHE.mkdir(exist_ok=True)
+    with (CACHE / "apt.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for command in ([apt, "update", "-qq"], [apt, "install", "-y", "-qq", "--no-install-recommends", package]):
+            done = subprocess.run(
+                command,
+                env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if done.returncode:
+                raise Missing(f"{' '.join(command)} failed: {done.stderr[-500:]}")
 
 
 def free_port() -> int:

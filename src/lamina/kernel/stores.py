@@ -23,6 +23,8 @@ __all__ = ["Stores", "choose_stores", "database_file"]
 
 _DEFAULT_TABLE: Final = MemoryConfig.model_fields["table"].default
 _CHUNKS: Final = "lamina_chunks"
+_COLLECTION_OPTIONS: Final = ("collection", "collection_name", "class_name", "table_name", "namespace")
+"""Options of backends that name the collection as `table` does: chunks are in another one."""
 _POSTGRES: Final = "postgres"
 _POSTGRES_LIMITS: Final = ("connections", "connect_timeout", "statement_timeout")
 
@@ -49,8 +51,9 @@ def choose_stores(config: LaminaConfig) -> Stores:
     """
     memory = config.memory
     name = memory.adapter_name()
-    chunks_table = _CHUNKS if memory.table == _DEFAULT_TABLE else f"{memory.table}_chunks"
-    file = SqliteDatabase(_place(config))
+    named = next((memory.options[each] for each in _COLLECTION_OPTIONS if each in memory.options), memory.table)
+    chunks_table = _CHUNKS if named == _DEFAULT_TABLE else f"{named}_chunks"
+    file = _file(config)
     if name == _POSTGRES and memory.url is not None:
         return _in_postgres(config, memory.url, chunks_table, file)
     if name in {None, "sqlite"} and memory.url is None:
@@ -58,7 +61,8 @@ def choose_stores(config: LaminaConfig) -> Stores:
             memory = _with_adapter(memory, SqliteAdapter(database=file, table=memory.table))
         return Stores(memory, SqliteAdapter(database=file, table=chunks_table), _state(config, file))
     assert name is not None  # noqa: S101 - adapter_name names every url's backend
-    chunks = _made(name, {**memory.options, "url": memory.url, "path": memory.path, "table": chunks_table})
+    options = {key: value for key, value in memory.options.items() if key not in _COLLECTION_OPTIONS}
+    chunks = _made(name, {**options, "url": memory.url, "path": memory.path, "table": chunks_table})
     return Stores(memory, chunks, _state(config, file))
 
 
@@ -67,6 +71,17 @@ def database_file(config: LaminaConfig) -> Path | None:
     memory, place = config.memory, _place(config)
     is_elsewhere = memory.adapter_name() not in {None, "sqlite"} or _is_made(memory)
     return None if is_elsewhere or str(place) == MEMORY else Path(place)
+
+
+def _file(config: LaminaConfig) -> SqliteDatabase:
+    """The kernel's own file; the options are for it where memories are in it."""
+    memory = config.memory
+    options = memory.options if memory.adapter_name() in {None, "sqlite"} and memory.url is None else {}
+    try:
+        return SqliteDatabase(_place(config), **options)
+    except TypeError as error:
+        remedy = "Use busy_timeout, readers and backup."
+        raise ConfigError("memory.options", f"holds what SQLite does not take: {error}", remedy) from error
 
 
 def _is_made(memory: MemoryConfig) -> bool:

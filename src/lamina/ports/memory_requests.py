@@ -194,7 +194,7 @@ def check_updates(updates: Mapping[str, Any]) -> None:
             raise InvalidInput("updates", f"{field!r} cannot be updated", f"Use: {', '.join(sorted(UPDATABLE))}.")
 
 
-def check_digest(digest: str) -> None:
+def check_digest(digest: object) -> None:
     """Refuse what is the digest of no content."""
     if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
         raise InvalidInput("digest", "is no SHA-256 in hex", "Give what MemoryEntry.digest gives.")

@@ -14,7 +14,7 @@ from lamina.domain.scope import Scope
 from lamina.errors import AdapterError, AdapterUnavailable, ConfigError, StoreDamaged
 from lamina.testing.memory_contract.material import LIVE, MINE, ids, listed, memory, put
 
-ONCE = {"attempts": 1, "connect_timeout": 1, "read_timeout": 10}
+ONCE = {"retries": 0, "connect_timeout": 1, "timeout": 10}
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ async def test_a_server_that_is_killed_while_many_write_leaves_nothing_half_writ
 async def test_a_server_that_never_answers_is_unavailable():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        adapter = DynamoDBAdapter(url, **KEYS, attempts=1, read_timeout=0.2)
+        adapter = DynamoDBAdapter(url, **KEYS, retries=0, timeout=0.2)
         with pytest.raises(AdapterUnavailable, match="ReadTimeoutError"):
             await adapter.initialize()
 
@@ -168,7 +168,7 @@ async def test_a_table_of_a_newer_lamina_is_refused(adapter, dynamodb, dynamodb_
     dynamodb.client.put_item(TableName=dynamodb_table, Item={**VERSION, "version": {"N": "2"}})
     with pytest.raises(StoreDamaged, match="layout 2") as refusal:
         await adapter.initialize()
-    assert "newer Lamina" in refusal.value.remedy
+    assert "Upgrade Lamina" in refusal.value.remedy
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from base64 import b85encode
 from datetime import UTC, datetime
 
 import pytest
@@ -21,7 +22,7 @@ RANDOM = random.Random(7)
 
 def noise(size):
     """Text of so many bytes that cannot be compressed by much."""
-    return "".join(chr(RANDOM.randrange(33, 127)) for _ in range(size))
+    return b85encode(RANDOM.randbytes(size * 4 // 5)).decode()
 
 
 def items_of(dynamodb, table):

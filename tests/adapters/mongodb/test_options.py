@@ -26,7 +26,7 @@ URL = "mongodb://mira:hunter2@db.example:27018/notes?retryWrites=true"
         ("table", {"table": "1st"}),
         ("table", {"table": "x" * 64}),
         ("table", {"table": ""}),
-        ("table", {"collection": "a b"}),
+        ("collection", {"collection": "a b"}),
         ("collection", {"table": "one", "collection": "two"}),
         ("vector_index", {"vector_index": " "}),
         ("timeout", {"timeout": 0}),

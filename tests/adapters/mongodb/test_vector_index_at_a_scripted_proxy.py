@@ -10,7 +10,7 @@ import time
 
 import pytest
 from bson.timestamp import Timestamp
-from real_mongodb import Proxy
+from real_mongodb import MongoDBProxy
 
 from lamina.domain.filters import And, MemoryFilter, Not, Or, Where
 from lamina.domain.scope import Scope
@@ -27,7 +27,7 @@ REFUSED = {"ok": 0.0, "code": 9, "codeName": "FailedToParse"}
 class VectorSearchProxy:
     """Before a proxy's server: an index `near_vectors`, its state, and what it was asked."""
 
-    def __init__(self, proxy: Proxy) -> None:
+    def __init__(self, proxy: MongoDBProxy) -> None:
         self.url = proxy.url
         self.asked = []
         self.native_products = 0

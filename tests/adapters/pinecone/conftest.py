@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 from fake_pinecone import API_KEY, PineconeFake
+from opening import opening
 
 from lamina.adapters.pinecone import PineconeAdapter
 
@@ -29,23 +30,14 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def options(service: PineconeFake) -> dict[str, Any]:
-    return {"index_name": "memories", "api_key": API_KEY, "host": service.url, "request_timeout": 5}
+    return {"index_name": "memories", "api_key": API_KEY, "url": service.url, "timeout": 5}
 
 
 @pytest.fixture
 async def opened(options: dict[str, Any]) -> AsyncIterator[Opener]:
     """Opens adapters on the fake, with its options unless told otherwise, and closes them at the end."""
-    adapters = []
-
-    async def open_one(**others: Any) -> PineconeAdapter:
-        adapter = PineconeAdapter(**{**options, **others})
-        adapters.append(adapter)
-        await adapter.initialize()
-        return adapter
-
-    yield open_one
-    for adapter in adapters:
-        await adapter.close()
+    async with opening(PineconeAdapter, **options) as open_one:
+        yield open_one
 
 
 @pytest.fixture

@@ -56,7 +56,7 @@ async def test_a_service_that_dies_in_the_middle_loses_nothing_that_it_acknowled
 
 
 async def test_a_service_that_does_not_answer_is_given_up(service, opened):
-    adapter = await opened(request_timeout=0.2)
+    adapter = await opened(timeout=0.2)
     service.plays(*["hang"] * ATTEMPTS)
     with pytest.raises(AdapterUnavailable, match="did not answer in time"):
         await adapter.get(MINE, "m1")

@@ -31,7 +31,7 @@ class TestPineconeAdapterAgainstAWireFakeThatLags(
             pinecone_service.create("memories", 32)
         pinecone_service.lag = 5
         adapter = PineconeAdapter(
-            "memories", api_key=API_KEY, host=pinecone_service.url, table=f"lagging_{next(NUMBERS)}"
+            "memories", api_key=API_KEY, url=pinecone_service.url, table=f"lagging_{next(NUMBERS)}"
         )
         await adapter.initialize()
         yield adapter

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from lamina.adapters.pinecone.sequence import AHEAD, Sequence
+from lamina.adapters._shared.clock_sequence import AHEAD, Sequence
 from lamina.domain.closeness import cosines
 from lamina.domain.scope import Scope
 from lamina.errors import InvalidInput

@@ -78,14 +78,14 @@ async def test_an_index_of_another_dimension_is_refused(opened):
         ("table", "é"),
         ("table", "x" * 64),
         ("namespace", "a.b"),
-        ("host", "https://user:password@api.pinecone.io"),
-        ("host", "ftp://api.pinecone.io"),
-        ("host", "https://"),
+        ("url", "https://user:password@api.pinecone.io"),
+        ("url", "ftp://api.pinecone.io"),
+        ("url", "https://"),
         ("dimension", 0),
         ("dimension", 20_001),
         ("dimension", True),
         ("threads", 0),
-        ("request_timeout", 0),
+        ("timeout", 0),
         ("create_timeout", float("inf")),
         ("freshness_timeout", -1),
     ],
@@ -98,11 +98,9 @@ def test_an_option_that_cannot_be_is_refused_by_name(options, field, value):
 
 
 def test_an_option_of_two_names_is_given_once(options):
-    PineconeAdapter(**options, table="same", namespace="same", url=options["host"])
-    with pytest.raises(ConfigError, match="another word for table"):
+    PineconeAdapter(**options, table="same", namespace="same")
+    with pytest.raises(ConfigError, match="another name for table"):
         PineconeAdapter(**options, table="one", namespace="other")
-    with pytest.raises(ConfigError, match="another word for host"):
-        PineconeAdapter(**options, url="https://elsewhere.example")
 
 
 @pytest.mark.parametrize("key", [None, " ", "key\n"])

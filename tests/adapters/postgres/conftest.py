@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
+from opening import opening
 
 from lamina.adapters.postgres import PostgresAdapter
 
@@ -27,17 +28,8 @@ def url(postgres, plain_url: str) -> str:
 @pytest.fixture
 async def opened() -> AsyncIterator[Callable[..., Awaitable[PostgresAdapter]]]:
     """Opens adapters, and closes them at the end."""
-    adapters = []
-
-    async def open_one(url: str, **options: Any) -> PostgresAdapter:
-        adapter = PostgresAdapter(url, **options)
-        adapters.append(adapter)
-        await adapter.initialize()
-        return adapter
-
-    yield open_one
-    for adapter in adapters:
-        await adapter.close()
+    async with opening(PostgresAdapter) as open_one:
+        yield open_one
 
 
 @pytest.fixture

@@ -47,9 +47,9 @@ def test_a_statement_without_any_condition_sees_one_tenant_and_none_if_none_is_s
 
 
 def test_nothing_can_be_written_into_another_tenant(client):
-    with client.transaction(), pytest.raises(psycopg.errors.InsufficientPrivilege):
+    with client.transaction():
         client.execute("SELECT set_config('lamina.tenant', 'acme', true)")
-        with client.transaction():
+        with pytest.raises(psycopg.errors.InsufficientPrivilege), client.transaction():
             client.execute("UPDATE lamina.lamina_memories SET tenant = 2")
 
 

@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 import services
-from real_postgres import Proxy
+from cutting_proxy import CuttingProxy
+from opening import opening
 from real_redis import RedisServer
 
 from lamina.adapters.redis import RedisAdapter
@@ -20,17 +21,8 @@ def table() -> str:
 @pytest.fixture
 async def opened(redis_server, table) -> AsyncIterator[Callable]:
     """Opens adapters, on the shared server and the test's table unless told otherwise, and closes them."""
-    made = []
-
-    async def open_one(url=None, **options) -> RedisAdapter:
-        adapter = RedisAdapter(url or redis_server.url, **{"table": table, **options})
-        made.append(adapter)
-        await adapter.initialize()
-        return adapter
-
-    yield open_one
-    for adapter in made:
-        await adapter.close()
+    async with opening(RedisAdapter, redis_server.url, table=table) as open_one:
+        yield open_one
 
 
 @pytest.fixture
@@ -50,9 +42,9 @@ def server_of_its_own(redis_server) -> Iterator[Callable]:
 
 
 @pytest.fixture
-def proxy(redis_server) -> Iterator[Proxy]:
+def proxy(redis_server) -> Iterator[CuttingProxy]:
     """Between the adapter and the shared server; cuts connections where it is told."""
-    proxy = Proxy(redis_server.socket)
+    proxy = CuttingProxy(redis_server.port)
     yield proxy
     proxy.close()
 

@@ -139,7 +139,7 @@ async def test_a_server_that_does_not_answer_is_not_waited_for_for_ever(server_o
 
 
 async def test_callers_wait_for_a_free_connection(opened):
-    adapter = await opened(connections=1)
+    adapter = await opened(threads=1)
     await asyncio.gather(*(adapter.store(MINE, memory(f"m{number}")) for number in range(30)))
     assert await adapter.count(MINE, LIVE) == 30
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opening import opening
 
 from lamina.adapters.sqlite import SqliteAdapter
 
@@ -18,17 +19,8 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 async def opened(file: Path) -> AsyncIterator[Opener]:
     """Opens adapters, on the test's file unless told otherwise, and closes them at the end."""
-    adapters = []
-
-    async def open_one(path: Path | str = file, **options: Any) -> SqliteAdapter:
-        adapter = SqliteAdapter(path, **options)
-        await adapter.initialize()
-        adapters.append(adapter)
-        return adapter
-
-    yield open_one
-    for adapter in adapters:
-        await adapter.close()
+    async with opening(SqliteAdapter, file) as open_one:
+        yield open_one
 
 
 @pytest.fixture

@@ -183,7 +183,7 @@ async def test_a_schema_with_a_name_that_is_no_text_is_refused(file: Path, monke
 def let_others_through(folder: Path) -> None:
     """Let other users reach the test's own folder, but not look into those above it."""
     for each in (folder, *folder.parents):
-        if each.name.startswith(("test_", "pytest-")):
+        if each.name.startswith(("test_", "pytest-", "popen-")):
             each.chmod(each.stat().st_mode | 0o011)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from fake_postgrest import FakePostgrest
+from opening import opening
 
 from lamina.adapters.supabase import SupabaseAdapter
 
@@ -23,17 +24,10 @@ def table(supabase: FakePostgrest) -> Iterator[str]:
 @pytest.fixture
 async def opened(supabase: FakePostgrest, table: str) -> AsyncIterator[Opened]:
     """Opens one more adapter on the test's collection, which it makes unless told otherwise."""
-    adapters: list[SupabaseAdapter] = []
 
-    async def open_one(**options: Any) -> SupabaseAdapter:
+    def adapter(**options: Any) -> SupabaseAdapter:
         keys = {} if {"service_key", "anon_key"} & options.keys() else {"service_key": supabase.service_key}
-        url = options.pop("url", supabase.url)
-        given = {"table": table, "database_url": supabase.database_url, **keys, **options}
-        adapter = SupabaseAdapter(url, **given)
-        adapters.append(adapter)
-        await adapter.initialize()
-        return adapter
+        return SupabaseAdapter(**keys, **options)
 
-    yield open_one
-    for adapter in adapters:
-        await adapter.close()
+    async with opening(adapter, url=supabase.url, table=table, database_url=supabase.database_url) as open_one:
+        yield open_one

@@ -64,7 +64,7 @@ async def test_many_who_set_up_at_once_make_one_collection(opened):
 async def test_what_a_newer_lamina_made_is_refused_and_left_alone(opened, supabase, table):
     await opened()
     supabase.run_on(table, "UPDATE {table}__state SET version = 99")
-    with pytest.raises(StoreDamaged, match="version 99"):
+    with pytest.raises(StoreDamaged, match="layout 99"):
         await opened()
     supabase.run_on(table, 'DROP FUNCTION "{table}__version"()')
     with pytest.raises(StoreDamaged, match="newer Lamina"):  # the functions may be gone, and the tables not

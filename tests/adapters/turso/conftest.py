@@ -1,9 +1,9 @@
 import secrets
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
+from opening import opening
 from real_sqld import SqldServer
 
 from lamina.adapters.turso import TursoAdapter
@@ -12,15 +12,8 @@ from lamina.adapters.turso import TursoAdapter
 @pytest.fixture
 async def opened() -> AsyncIterator[Callable[..., Any]]:
     """Makes an adapter, opens it, and closes it when the test is over."""
-    async with AsyncExitStack() as stack:
-
-        async def make(*args: Any, **options: Any) -> TursoAdapter:
-            adapter = TursoAdapter(*args, **options)
-            stack.push_async_callback(adapter.close)
-            await adapter.initialize()
-            return adapter
-
-        yield make
+    async with opening(TursoAdapter) as open_one:
+        yield open_one
 
 
 @pytest.fixture

@@ -60,8 +60,8 @@ def test_a_path_names_a_file(url: str) -> None:
         ({"url": "libsql://h", "connect_timeout": float("nan")}, "connect_timeout"),
         ({"url": "libsql://h", "busy_timeout": "1"}, "busy_timeout"),
         ({"url": "libsql://h", "sync_every": -1}, "sync_every"),
-        ({"url": "libsql://h", "connections": 0}, "connections"),
-        ({"url": "libsql://h", "connections": True}, "connections"),
+        ({"url": "libsql://h", "threads": 0}, "threads"),
+        ({"url": "libsql://h", "threads": True}, "threads"),
     ],
 )
 def test_wrong_options_are_refused_by_name(options, field: str) -> None:

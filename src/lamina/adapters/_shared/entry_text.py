@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+import zlib
 from array import array
 from datetime import datetime
 from typing import Any, Final
@@ -15,7 +16,14 @@ from typing import Any, Final
 from lamina.domain.instants import from_micros, to_micros
 from lamina.domain.memory import Layer, MemoryEntry, Trust, Vector
 
-__all__ = ["entry_of_text", "pack", "text_of_entry", "unpack"]
+__all__ = ["UNREADABLE", "entry_of_text", "pack", "short_form", "text_of_entry", "unpack", "written_out"]
+
+UNREADABLE: Final = (ValueError, TypeError, KeyError, OverflowError, RecursionError, zlib.error)
+"""What reading raises where something else is stored than was written. To be reported as `StoreDamaged`, and `from
+None`: their own texts may quote what is stored."""
+
+_SHORTENED_FROM: Final = 1_000
+"""Bytes of a text from which on it is compressed, where what is read and written is billed by size."""
 
 _PLAIN: Final = (
     "id content tenant owner namespace tags metadata relevance base_relevance confidence ttl access_count seq "
@@ -37,8 +45,7 @@ def entry_of_text(text: str | bytes, embedding: bytes | None = None) -> MemoryEn
     """The entry that was written.
 
     Raises:
-        ValueError, TypeError, KeyError, OverflowError, RecursionError: it was not written by `text_of_entry`;
-            for the adapter to report as `StoreDamaged`, without the text.
+        Exception: one of `UNREADABLE`, if it was not written by `text_of_entry`.
     """
     fields: dict[str, Any] = json.loads(text)
     for name in _INSTANTS:
@@ -46,6 +53,17 @@ def entry_of_text(text: str | bytes, embedding: bytes | None = None) -> MemoryEn
             fields[name] = from_micros(fields[name])
     fields["layer"], fields["trust"] = Layer(fields["layer"]), Trust(fields["trust"])
     return MemoryEntry(**fields, embedding=None if embedding is None else unpack(embedding))
+
+
+def short_form(text: str) -> str | bytes:
+    """The text, compressed if it is long."""
+    data = text.encode()
+    return zlib.compress(data) if len(data) >= _SHORTENED_FROM else text
+
+
+def written_out(stored: str | bytes) -> str | bytes:
+    """The text of a short form, for `entry_of_text`."""
+    return zlib.decompress(stored) if isinstance(stored, bytes) else stored
 
 
 def pack(vector: Vector) -> bytes:

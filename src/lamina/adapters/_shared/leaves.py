@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from lamina.domain.conditions import Scalar
 
-__all__ = ["element_token", "leaf_tokens", "presence_token", "value_token"]
+__all__ = ["element_token", "leaf_tokens", "presence_token", "tag_token", "value_token"]
 
 _SIZE: Final = 12
 """Bytes of a token: 96 bits, so that among a billion of them two alike are a chance in ten thousand millions."""
@@ -38,6 +38,11 @@ def element_token(path: tuple[str, ...], value: Scalar) -> str:
 def presence_token(path: tuple[str, ...]) -> str:
     """The token of an object that has anything at this path."""
     return _token("?", path, None)
+
+
+def tag_token(tag: str) -> str:
+    """The token of an entry that has the tag, for backends that keep tags among the tokens."""
+    return f"tag-{hashlib.blake2b(tag.encode(), digest_size=_SIZE).hexdigest()}"
 
 
 def _tokens(path: tuple[str, ...], value: Any) -> Iterator[str]:

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import builtins
 import hashlib
-import random
-import time
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
+from secrets import token_hex
 from typing import Any, Final, TypeVar
 
 from lamina.adapters._shared.draft import Draft
+from lamina.adapters._shared.patience import attempts
 from lamina.adapters._shared.record_backend import RecordBackend
 from lamina.adapters._shared.records import Change, Commit, ControlChange, Stale, Stored, TooLarge
 from lamina.adapters._shared.word_ranking import forms_of, rank_by_words, rarity
@@ -290,7 +291,8 @@ class RecordAdapter(RecordBackend):
             if not changes:
                 return outcome
             guards = [ControlChange(key=name, old=controls.get(name), value=None) for name in metas]
-            guards += [ControlChange(key=name, old=controls.get(name), value="taken") for name in claimed]
+            # Another value each time: to write what is there already is no write at all on some backends.
+            guards += [ControlChange(key=name, old=controls.get(name), value=token_hex(8)) for name in claimed]
             guards += self._dimension_change(tenant, changes)
             self._commit(Commit(tenant=tenant, changes=changes, controls=tuple(guards)))
             return outcome
@@ -298,18 +300,12 @@ class RecordAdapter(RecordBackend):
         return self._until_fresh([(tenant, name) for name in {*ids, *claims}], attempt)
 
     def _until_fresh(self, names: Iterable[tuple[str, str]], attempt: Callable[[], T]) -> T:
-        until = time.monotonic() + PATIENCE
-        wait = 0.002
         with self._lanes.held(names):
-            while True:
-                try:
+            for _ in attempts(PATIENCE, first=0.002, longest=0.25):
+                with suppress(Stale):
                     return attempt()
-                except Stale:
-                    if time.monotonic() > until:
-                        problem = f"for {PATIENCE:.0f} seconds others kept changing the same memories first"
-                        raise AdapterUnavailable(self.name, problem, "Nothing was written. Try again.") from None
-                time.sleep(random.uniform(0, wait))  # noqa: S311 - so that writers do not meet again
-                wait = min(2 * wait, 0.25)
+        problem = f"for {PATIENCE:.0f} seconds others kept changing the same memories first"
+        raise AdapterUnavailable(self.name, problem, "Nothing was written. Try again.")
 
     def _dimension_change(self, tenant: str, changes: Sequence[Change]) -> builtins.list[ControlChange]:
         """What becomes of the tenant's length of vectors, if anything.

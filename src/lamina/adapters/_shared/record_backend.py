@@ -8,19 +8,21 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Final, TypeVar
 
+from lamina.adapters._shared.options import check_count
 from lamina.adapters._shared.records import Commit, Control, Stored
-from lamina.adapters._shared.threads import Lanes, Threads
+from lamina.adapters._shared.threads import Lanes, Threads, not_open
 from lamina.domain.filters import MemoryFilter
 from lamina.domain.memory import Layer, MemoryEntry, Vector
 from lamina.domain.scope import Scope
-from lamina.errors import AdapterError
 from lamina.ports.memory_adapter import ListOptions, MemoryAdapter, SearchHit, SearchOptions
 
 __all__ = ["RecordBackend"]
 
 T = TypeVar("T")
+
+MOST_THREADS: Final = 1_000
 
 
 class RecordBackend(MemoryAdapter):
@@ -35,6 +37,7 @@ class RecordBackend(MemoryAdapter):
     """How many entries one commit takes; a larger batch becomes several, in order. None: any number."""
 
     def __init__(self, *, threads: int = 8) -> None:
+        check_count("threads", threads, MOST_THREADS)
         self._size = threads
         self._threads: Threads | None = None
         self._lanes = Lanes()
@@ -129,12 +132,12 @@ class RecordBackend(MemoryAdapter):
     async def _run(self, work: Callable[[], T]) -> T:
         threads = self._threads
         if threads is None:
-            raise self._not_open()
+            raise not_open(self.name)
         work = self._inside(work)
 
         def begun() -> T:
             if self._threads is not threads:  # it was closed while this waited for its turn
-                raise self._not_open()
+                raise not_open(self.name)
             return work()
 
         return await threads.run(begun)
@@ -145,9 +148,6 @@ class RecordBackend(MemoryAdapter):
                 return work()
 
         return guarded
-
-    def _not_open(self) -> AdapterError:
-        return AdapterError(self.name, "it is not open", "Call `await adapter.initialize()` first.")
 
     def _open_again(self) -> None:
         self._is_shut.wait()  # or what was opened here would be shut by who closes just now

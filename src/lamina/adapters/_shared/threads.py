@@ -12,11 +12,16 @@ from typing import Final, TypeVar
 
 from lamina.errors import AdapterError
 
-__all__ = ["Lanes", "Threads"]
+__all__ = ["Lanes", "Threads", "not_open"]
 
 T = TypeVar("T")
 
 LANES: Final = 64
+
+
+def not_open(adapter: str) -> AdapterError:
+    """The error for a call before `initialize`, or after `close`."""
+    return AdapterError(adapter, "it is not open", "Call `await adapter.initialize()` first.")
 
 
 class Threads:
@@ -47,7 +52,7 @@ class Threads:
         try:
             job = self._executor.submit(work)
         except RuntimeError:
-            raise AdapterError(self._adapter, "it is closed", "Call `await adapter.initialize()`.") from None
+            raise not_open(self._adapter) from None
         answer = asyncio.wrap_future(job)
         try:
             return await answer

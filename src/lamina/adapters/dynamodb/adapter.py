@@ -16,19 +16,20 @@ from botocore.config import Config
 from botocore.loaders import Loader, create_loader
 from botocore.session import Session
 
+from lamina.adapters._shared.options import DEFAULT_TABLE, checked_table, one_of
 from lamina.adapters._shared.record_adapter import RecordAdapter
 from lamina.adapters._shared.records import Commit, Control, Stored
+from lamina.adapters._shared.threads import not_open
 from lamina.adapters.dynamodb.expressions import Expression, gap_of
 from lamina.adapters.dynamodb.failures import NAME, damaged, translated
 from lamina.adapters.dynamodb.items import Mark, entry_of
 from lamina.adapters.dynamodb.keys import Item, place
-from lamina.adapters.dynamodb.options import Options, one_of
+from lamina.adapters.dynamodb.options import Options
 from lamina.adapters.dynamodb.table import Table
 from lamina.adapters.dynamodb.transaction import Transaction
 from lamina.domain.filters import Expiry, Filter, MemoryFilter
 from lamina.domain.memory import Layer, MemoryEntry
 from lamina.domain.scope import Scope
-from lamina.errors import AdapterError
 from lamina.ports.memory_adapter import Capability, ListOptions, Order
 
 __all__ = ["DynamoDBAdapter"]
@@ -48,8 +49,8 @@ class DynamoDBAdapter(RecordAdapter):
         access_key_id: With `secret_access_key` and, if there is one, `session_token`, the credentials;
             None for what botocore finds by itself, which is the better way.
         connect_timeout: Seconds to wait for a connection.
-        read_timeout: Seconds to wait for an answer.
-        attempts: How often a request is sent before it is given up; each is harmless to repeat.
+        timeout: Seconds to wait for an answer.
+        retries: How often a request is sent again before it is given up; each is harmless to repeat.
         threads: How many requests run side by side.
         endpoint: Another name for `url`.
         table_name: Another name for `table`.
@@ -75,27 +76,27 @@ class DynamoDBAdapter(RecordAdapter):
         url: str | None = None,
         *,
         region: str | None = None,
-        table: str | None = None,
+        table: str = DEFAULT_TABLE,
         access_key_id: str | None = None,
         secret_access_key: str | None = None,
         session_token: str | None = None,
         connect_timeout: float = 5,
-        read_timeout: float = 20,
-        attempts: int = 5,
+        timeout: float = 20,
+        retries: int = 4,
         threads: int = 8,
         endpoint: str | None = None,
         table_name: str | None = None,
     ) -> None:
         self._options = Options(
-            table=one_of("table", table, "table_name", table_name) or "lamina_memories",
+            table=checked_table(table, shortest=3, table_name=table_name),
             region=region,
-            url=one_of("url", url, "endpoint", endpoint),
+            url=one_of("url", url, endpoint=endpoint),
             access_key_id=access_key_id,
             secret_access_key=secret_access_key,
             session_token=session_token,
             connect_timeout=connect_timeout,
-            read_timeout=read_timeout,
-            attempts=attempts,
+            timeout=timeout,
+            retries=retries,
             threads=threads,
         )
         super().__init__(threads=threads)
@@ -122,8 +123,8 @@ class DynamoDBAdapter(RecordAdapter):
             endpoint_url=options.url,
             config=Config(
                 connect_timeout=options.connect_timeout,
-                read_timeout=options.read_timeout,
-                retries={"mode": "standard", "total_max_attempts": options.attempts},
+                read_timeout=options.timeout,
+                retries={"mode": "standard", "total_max_attempts": 1 + options.retries},
                 max_pool_connections=options.threads,
             ),
         )
@@ -140,7 +141,7 @@ class DynamoDBAdapter(RecordAdapter):
     @property
     def _table(self) -> Table:
         if self._client is None:
-            raise AdapterError(self.name, "it is closed", "Call `await adapter.initialize()`.")
+            raise not_open(self.name)
         return Table(self._client, self._options.table)
 
     def _load(self, tenant: str, ids: Sequence[str]) -> builtins.list[Stored]:

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import math
-import zlib
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from lamina.adapters._shared.entry_text import entry_of_text, pack, text_of_entry
+from lamina.adapters._shared.entry_text import UNREADABLE, entry_of_text, pack, short_form, text_of_entry, written_out
 from lamina.adapters._shared.number_order import number_key
+from lamina.adapters.dynamodb.failures import damaged
 from lamina.adapters.dynamodb.keys import Item, alike_place, key_of, place, rows_of
 from lamina.domain.conditions import MAX_PATH
 from lamina.domain.instants import to_micros
 from lamina.domain.memory import MemoryEntry
-from lamina.errors import InvalidInput, StoreDamaged
+from lamina.errors import InvalidInput
 
 __all__ = ["Mark", "check_size", "entry_of", "name_in_metadata", "record", "rows", "size_of", "typed", "version"]
 
 MAX_ITEM: Final = 400 * 1024
 """Bytes of an item, names of attributes included: DynamoDB's quota."""
 
-_PACKED_FROM: Final = 1_000
-"""Bytes of text from which on it is compressed: reads and writes are billed by the KB."""
 _LONG_NAME: Final = 255
-_DAMAGED: Final = "Restore the table from a backup, or give another one."
 
 
 class Mark(NamedTuple):
@@ -45,9 +42,8 @@ def record(entry: MemoryEntry, mark: Mark) -> Item:
 
 def version(entry: MemoryEntry) -> Item:
     """The memory's text without its vector, and when it may go: what records and histories have in common."""
-    text = text_of_entry(entry).encode()
-    packed = len(text) >= _PACKED_FROM
-    return {"entry": {"B": zlib.compress(text)} if packed else {"S": text.decode()}} | _expiry(entry.expires_at)
+    stored = short_form(text_of_entry(entry))
+    return {"entry": {"B" if isinstance(stored, bytes) else "S": stored}} | _expiry(entry.expires_at)
 
 
 def entry_of(item: Item) -> MemoryEntry:
@@ -58,11 +54,10 @@ def entry_of(item: Item) -> MemoryEntry:
     """
     try:
         stored = item["entry"]
-        text = zlib.decompress(stored["B"]) if "B" in stored else stored["S"]
+        text = written_out(stored["B"] if "B" in stored else stored["S"])
         return entry_of_text(text, item["vector"]["B"] if "vector" in item else None)
-    except (zlib.error, ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
-        problem = f"an item of the table cannot be read as a memory ({type(error).__name__})"
-        raise StoreDamaged("dynamodb", problem, _DAMAGED) from None  # whose text may quote what is stored
+    except UNREADABLE as error:
+        raise damaged(f"an item of the table cannot be read as a memory ({type(error).__name__})") from None
 
 
 def rows(entry: MemoryEntry) -> dict[str, Item]:

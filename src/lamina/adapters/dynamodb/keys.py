@@ -19,10 +19,9 @@ characters, and no two names run together.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from typing import Any, Final, TypeAlias
 
+from lamina.adapters._shared.names import key_of_names
 from lamina.domain.memory import SHARED_LAYERS, Layer, MemoryEntry
 
 __all__ = ["COUNTER", "VERSION", "Item", "alike_place", "key_of", "place", "rows_of"]
@@ -33,8 +32,7 @@ Item: TypeAlias = dict[str, Any]
 
 def place(kind: str, *names: str) -> str:
     """The partition key of this kind for these names."""
-    written = json.dumps(names)  # which cannot be ambiguous, as names joined by anything could be
-    return f"{kind}#{hashlib.blake2b(written.encode(), digest_size=16).hexdigest()}"
+    return f"{kind}#{key_of_names(*names)}"
 
 
 def key_of(partition: str, number: int = 0) -> Item:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
+from lamina.adapters._shared.layout_version import made_by_newer
+from lamina.adapters._shared.patience import attempts
 from lamina.adapters.dynamodb.expressions import Expression
 from lamina.adapters.dynamodb.failures import NAME, code_of, damaged
 from lamina.adapters.dynamodb.keys import COUNTER, VERSION, Item, key_of
-from lamina.errors import AdapterUnavailable, StoreDamaged
+from lamina.errors import AdapterUnavailable
 
 __all__ = ["Table"]
 
@@ -76,15 +76,12 @@ class Table:
                 raise
 
     def _wait_until_active(self) -> Any:
-        until = time.monotonic() + _PATIENCE
-        while True:
+        for _ in attempts(_PATIENCE, first=0.2, longest=1.0):
             described = self._describe()
             if described is not None and described["TableStatus"] in {"ACTIVE", "UPDATING"}:
                 return described
-            if time.monotonic() > until:
-                remedy = "Wait for it, then try again."
-                raise AdapterUnavailable(NAME, f"the table {self.name!r} did not become active", remedy)
-            time.sleep(0.2)
+        problem = f"the table {self.name!r} did not become active"
+        raise AdapterUnavailable(NAME, problem, "Wait for it, then try again.")
 
     def _expire(self) -> None:
         told = self._client.describe_time_to_live(TableName=self.name)["TimeToLiveDescription"]
@@ -107,8 +104,7 @@ class Table:
             return
         version = int(item.get("version", {}).get("N", "0"))
         if version > LAYOUT:
-            problem = f"the table {self.name!r} has the layout {version}, and this Lamina knows {LAYOUT}"
-            raise StoreDamaged(NAME, problem, "Use the newer Lamina that made it, or give another table.")
+            raise made_by_newer(NAME, f"the table {self.name!r}", version, LAYOUT)
         if version < 1:
             raise damaged(f"the table {self.name!r} does not say which layout it has")
 
@@ -130,23 +126,19 @@ class Table:
         """The items numbered 0 of these partitions, by partition; those that are not there are left out."""
         found: dict[str, Item] = {}
         wanted = [key_of(each) for each in dict.fromkeys(partitions)]
-        until = time.monotonic() + _PATIENCE
-        wait = 0.05
-        while wanted:
-            asked, rest = wanted[:_BATCH], wanted[_BATCH:]
-            request = {self.name: {"Keys": asked, "ConsistentRead": True}}
-            answer = self._client.batch_get_item(RequestItems=request)
-            found |= {item["pk"]["S"]: item for item in answer["Responses"].get(self.name, ())}
-            left = answer.get("UnprocessedKeys", {}).get(self.name, {}).get("Keys", [])
-            if len(left) == len(asked):  # nothing was answered: it is busy
-                if time.monotonic() > until:
-                    raise AdapterUnavailable(
-                        NAME, f"the table {self.name!r} answers no more reads for now", "Try again."
-                    )
-                time.sleep(random.uniform(0, wait))  # noqa: S311 - so that readers do not meet again
-                wait = min(2 * wait, 2.0)
-            wanted = [*left, *rest]
-        return found
+        for _ in attempts(_PATIENCE, first=0.05, longest=2.0):
+            is_busy = False
+            while wanted and not is_busy:
+                asked, rest = wanted[:_BATCH], wanted[_BATCH:]
+                request = {self.name: {"Keys": asked, "ConsistentRead": True}}
+                answer = self._client.batch_get_item(RequestItems=request)
+                found |= {item["pk"]["S"]: item for item in answer["Responses"].get(self.name, ())}
+                left = answer.get("UnprocessedKeys", {}).get(self.name, {}).get("Keys", [])
+                is_busy = len(left) == len(asked)  # nothing was answered
+                wanted = [*left, *rest]
+            if not wanted:
+                return found
+        raise AdapterUnavailable(NAME, f"the table {self.name!r} answers no more reads for now", "Try again.")
 
     def rows(
         self, partition: str, expression: Expression, *, after: int = 0, wanted: int = 1, attributes: Sequence[str] = ()

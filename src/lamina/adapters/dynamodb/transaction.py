@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import secrets
-import time
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
+from lamina.adapters._shared.patience import attempts
 from lamina.adapters._shared.records import Change, Commit, ControlChange, Stale, Stored, TooLarge
 from lamina.adapters.dynamodb.failures import NAME, code_of, is_for_now
 from lamina.adapters.dynamodb.items import MAX_ITEM, Mark, check_size, record, rows, size_of, version
@@ -50,18 +50,20 @@ class Transaction:
         """
         actions = [{verb: {"TableName": self._table, **arguments}} for verb, arguments in self._actions]
         token = secrets.token_hex(16)
-        until = time.monotonic() + _PATIENCE
-        while actions:
+        if not actions:
+            return
+        for _ in attempts(_PATIENCE, first=0.1, longest=0.5):
             try:
                 client.transact_write_items(TransactItems=actions, ClientRequestToken=token)
             except ClientError as error:
                 if code_of(error) == "TransactionCanceledException":
                     raise _cancelled(error) from None
-                if code_of(error) != "TransactionInProgressException" or time.monotonic() > until:
+                if code_of(error) != "TransactionInProgressException":  # the first sending of it is still at work
                     raise
-                time.sleep(0.1)  # the first sending of it is still at work
             else:
                 return
+        problem = "a change that was sent twice is still being made the first time"
+        raise AdapterUnavailable(NAME, problem, "Try again; to store with the same ids again adds nothing twice.")
 
     def _change(self, tenant: str, change: Change) -> None:
         mark = change.old.version if change.old is not None else Mark("", 0)

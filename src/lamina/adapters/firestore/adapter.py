@@ -13,19 +13,22 @@ from typing import Any, ClassVar, Final
 from google.cloud.firestore_v1.types import query as types
 
 from lamina.adapters._shared.directions import direction, rank_by_closeness
+from lamina.adapters._shared.layout_version import made_by_newer
+from lamina.adapters._shared.options import DEFAULT_TABLE, checked_table
 from lamina.adapters._shared.record_adapter import RecordAdapter
 from lamina.adapters._shared.records import Commit, Control, Stale, Stored
+from lamina.adapters._shared.threads import not_open
 from lamina.adapters.firestore.changes import PAST, Changes, control_name, memory_name
 from lamina.adapters.firestore.conditions import MAX_VALUES, Conditions, gap_of, where
 from lamina.adapters.firestore.documents import Documents, Found, Write, as_message, select
 from lamina.adapters.firestore.failures import NAME, damaged, translated
 from lamina.adapters.firestore.memories import entry_of
-from lamina.adapters.firestore.options import Options, one_of
+from lamina.adapters.firestore.options import Options
 from lamina.adapters.firestore.values import NearVector, value_of
 from lamina.domain.filters import Expiry, Filter, MemoryFilter
 from lamina.domain.memory import Layer, MemoryEntry, Vector
 from lamina.domain.scope import Scope
-from lamina.errors import AdapterError, StoreDamaged, Unsupported
+from lamina.errors import Unsupported
 from lamina.ports.memory_adapter import Capability, ListOptions, Order, SearchHit, SearchOptions
 
 __all__ = ["FirestoreAdapter"]
@@ -37,8 +40,11 @@ MAX_NEAREST: Final = 1_000
 """How many neighbours Firestore gives: its limit."""
 
 _SPARE: Final = 50
+_IS_ZERO: Final = where("is_zero", "EQUAL", value=True)
+_HAS_VECTOR: Final = where("embedded", "EQUAL", value=True)
 _ANYTHING: Final = MemoryFilter(now=datetime.max.replace(tzinfo=UTC), expiry=Expiry.ANY)
-_COSINE: Final = types.StructuredQuery.FindNearest.DistanceMeasure.COSINE.value
+_Direction: Final[Any] = types.StructuredQuery.Direction
+_Measure: Final[Any] = types.StructuredQuery.FindNearest.DistanceMeasure
 _ORDERS: Final = {
     Order.INSERTION: [("seq", "ASCENDING")],
     Order.RELEVANCE: [("relevance", "DESCENDING"), ("created", "DESCENDING"), ("id", "ASCENDING")],
@@ -58,8 +64,6 @@ class FirestoreAdapter(RecordAdapter):
         timeout: Seconds that a request may take.
         retry_timeout: Seconds for which a read is repeated while the service is unavailable; a change is sent once.
         threads: How many requests run side by side.
-        emulator_host: Another name for `url`.
-        project: Another name for `project_id`.
         collection_name: Another name for `table`.
 
     Raises:
@@ -84,22 +88,19 @@ class FirestoreAdapter(RecordAdapter):
         url: str | None = None,
         *,
         project_id: str | None = None,
-        table: str | None = None,
+        table: str = DEFAULT_TABLE,
         database: str = "(default)",
         credentials: Any = None,
         timeout: float = 30,
         retry_timeout: float = 10,
         threads: int = 8,
-        emulator_host: str | None = None,
-        project: str | None = None,
         collection_name: str | None = None,
     ) -> None:
-        chosen = one_of("table", table, "collection_name", collection_name)
         self._options = Options(
-            table="lamina_memories" if chosen is None else chosen,
-            project=one_of("project_id", project_id, "project", project),
+            table=checked_table(table, collection_name=collection_name),
+            project=project_id,
             database=database,
-            url=one_of("url", url, "emulator_host", emulator_host),
+            url=url,
             credentials=credentials,
             timeout=timeout,
             retry_timeout=retry_timeout,
@@ -130,8 +131,7 @@ class FirestoreAdapter(RecordAdapter):
         if not isinstance(layout, int) or layout < 1:
             raise damaged(f"the collection {self._options.table!r} was not made by Lamina")
         if layout > LAYOUT:
-            problem = f"the collection {self._options.table!r} has the layout {layout}, and this Lamina knows {LAYOUT}"
-            raise StoreDamaged(NAME, problem, "Use the newer Lamina that made it, or give another collection.")
+            raise made_by_newer(NAME, f"the collection {self._options.table!r}", layout, LAYOUT)
 
     def _shut(self) -> None:
         opened, self._opened = self._opened, None
@@ -144,7 +144,7 @@ class FirestoreAdapter(RecordAdapter):
     @property
     def _documents(self) -> Documents:
         if self._opened is None:
-            raise AdapterError(self.name, "it is closed", "Call `await adapter.initialize()`.")
+            raise not_open(self.name)
         return self._opened
 
     def _load(self, tenant: str, ids: Sequence[str]) -> builtins.list[Stored]:
@@ -184,7 +184,7 @@ class FirestoreAdapter(RecordAdapter):
         fields = ["entry", "embedding"] if options.include_embeddings else ["entry"]
         asked = select(self._options.table, filters, *fields)
         for name, way in _ORDERS[options.order]:
-            asked.order_by.add(direction=types.StructuredQuery.Direction[way].value).field.field_path = name
+            asked.order_by.add(direction=_Direction[way].value).field.field_path = name
         skipped = options.offset
         if conditions.is_whole:
             asked.offset, asked.limit.value, skipped = skipped, options.limit, 0
@@ -209,38 +209,39 @@ class FirestoreAdapter(RecordAdapter):
     def _nearest(self, embedding: Vector, options: SearchOptions) -> builtins.list[SearchHit]:
         """The neighbours that Firestore gives, with enough beyond the limit to know that none is missing."""
         towards = direction(embedding)
-        conditions = Conditions.of(options.scope, options.filter, with_ranges=False)
-        without = [*conditions.filters, where("is_zero", "EQUAL", True)]  # which are close to nothing, and in no index
+        filters = Conditions.of(options.scope, options.filter, with_ranges=False).filters
+        length = len(embedding)
         if towards is None:
-            without = [*conditions.filters, where("embedded", "EQUAL", True)]
-        pool = builtins.list(self._with_length(len(embedding), select(self._options.table, without), options))
+            pool = self._checked(select(self._options.table, [*filters, _HAS_VECTOR]), length, options)[1]
+        else:  # what has no direction is close to nothing, and in no index
+            pool = self._checked(select(self._options.table, [*filters, _IS_ZERO]), length, options)[1]
+            pool += self._neighbours(towards, filters, options)
+        return rank_by_closeness(embedding, pool, options.limit, include_embeddings=options.include_embeddings)
+
+    def _neighbours(
+        self, towards: Sequence[float], filters: Sequence[Any], options: SearchOptions
+    ) -> builtins.list[MemoryEntry]:
+        asked = select(self._options.table, filters)
+        nearest = asked.find_nearest
+        nearest.vector_field.field_path = "vector"
+        nearest.query_vector.CopyFrom(value_of(NearVector(towards)))
+        nearest.distance_measure = _Measure.COSINE.value
         size = min(2 * options.limit + _SPARE, MAX_NEAREST)
-        while towards is not None:
-            asked = select(self._options.table, conditions.filters)
-            asked.find_nearest.vector_field.field_path = "vector"
-            asked.find_nearest.query_vector.CopyFrom(value_of(NearVector(towards)))
-            asked.find_nearest.distance_measure = _COSINE
-            asked.find_nearest.limit.value = size
-            found = builtins.list(self._documents.query(asked))
-            near = builtins.list(self._checked(found, len(embedding), options))
-            if len(found) < size or len(near) >= options.limit:
-                pool += near
-                break
+        while True:
+            nearest.limit.value = size
+            number, near = self._checked(asked, len(towards), options)
+            if number < size or len(near) >= options.limit:
+                return near
             if size == MAX_NEAREST:
                 remedy = f"Of the {MAX_NEAREST} neighbours that it gives at most, only {len(near)} pass the filter."
                 raise Unsupported(f"The {self.name} adapter", "a vector search this deep", remedy)
             size = min(4 * size, MAX_NEAREST)
-        return rank_by_closeness(embedding, pool, options.limit, include_embeddings=options.include_embeddings)
 
-    def _with_length(self, length: int, asked: Any, options: SearchOptions) -> Iterator[MemoryEntry]:
-        return self._checked(self._documents.query(asked), length, options)
-
-    def _checked(self, found: Any, length: int, options: SearchOptions) -> Iterator[MemoryEntry]:
-        for each in found:
-            entry = entry_of(each.values)
-            has_length = entry.embedding is not None and len(entry.embedding) == length
-            if has_length and options.filter.admits(options.scope, entry):
-                yield entry
+    def _checked(self, asked: Any, length: int, options: SearchOptions) -> tuple[int, builtins.list[MemoryEntry]]:
+        """How many are found, and those of them whose vector has this length and that the filter admits."""
+        entries = [entry_of(each.values) for each in self._documents.query(asked)]
+        of_length = [each for each in entries if each.embedding is not None and len(each.embedding) == length]
+        return len(entries), [each for each in of_length if options.filter.admits(options.scope, each)]
 
     def _history(self, tenant: str, id: str) -> builtins.list[MemoryEntry]:
         asked = select(PAST, [])

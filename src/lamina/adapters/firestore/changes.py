@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from lamina.adapters._shared.names import key_of_names
 from lamina.adapters._shared.records import Change, Commit, ControlChange, TooLarge
 from lamina.adapters.firestore.documents import Documents, Write, as_message
-from lamina.adapters.firestore.memories import MAX_DOCUMENT, check_limits, document_of, hashed, version_of
+from lamina.adapters.firestore.memories import MAX_DOCUMENT, check_limits, document_of, version_of
 from lamina.adapters.firestore.values import size_of
 from lamina.domain.memory import MemoryEntry
 from lamina.errors import InvalidInput
@@ -18,18 +19,18 @@ PAST: Final = "past"
 """The collection below a memory's document that holds what it was."""
 
 MAX_WRITES: Final = 500
-MAX_BYTES: Final = 10 * 1024 * 1024 - 100_000
-"""Firestore's limit for a commit, with something left for the frame."""
+MAX_BYTES: Final = 4_000_000
+"""Firestore's limit is 10 MiB for a commit; its emulator takes 4 MiB in one message."""
 
 
 def memory_name(documents: Documents, tenant: str, id: str) -> str:
     """The name of the memory's document."""
-    return documents.name(hashed("memory", tenant, id))
+    return documents.name(key_of_names("memory", tenant, id))
 
 
 def control_name(documents: Documents, tenant: str, key: str) -> str:
     """The name of the control's document."""
-    return documents.name("lamina", "controls", hashed("control", tenant, key))
+    return documents.name("lamina", "controls", key_of_names("control", tenant, key))
 
 
 class Changes:

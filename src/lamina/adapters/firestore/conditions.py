@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 from google.cloud.firestore_v1.types import query
 
 from lamina.adapters._shared.leaves import element_token, presence_token, value_token
+from lamina.adapters._shared.names import key_of_names
 from lamina.adapters.firestore.documents import joined
-from lamina.adapters.firestore.memories import hashed
 from lamina.adapters.firestore.values import value_of
 from lamina.domain.filters import And, Compare, Expiry, Filter, MemoryFilter, Operator, Or
 from lamina.domain.instants import to_micros
@@ -24,8 +24,11 @@ __all__ = ["Conditions", "gap_of", "where"]
 MAX_VALUES: Final = 30
 """In how many ways a filter may be true, layers and values of an array multiplied: Firestore's limit."""
 
-_Operator: Final = query.StructuredQuery.FieldFilter.Operator
-_ORDERED: Final = "It has no order and no negation of conditions on metadata, and compares texts only as a whole."
+_Operator: Final[Any] = query.StructuredQuery.FieldFilter.Operator
+_ORDERED: Final = (
+    "Orders and negations would need an index of Firestore's for each key of the metadata, and a part of a text it "
+    "cannot look for."
+)
 _ONE: Final = (
     f"It can ask one thing of the metadata at a time: that a value is one of at most {MAX_VALUES}, that a list has an "
     "element, or that a key is there, or that any of several such things holds."
@@ -78,14 +81,14 @@ def _scope(scope: Scope) -> Any:
     tenant, owner, namespace = scope.tenant, scope.owner, scope.namespace
     if owner is None:
         if namespace is None:
-            return where("tenant_key", "EQUAL", hashed("tenant", tenant))
-        return where("namespace_key", "EQUAL", hashed("namespace", tenant, namespace))
+            return where("tenant_key", "EQUAL", key_of_names("tenant", tenant))
+        return where("namespace_key", "EQUAL", key_of_names("namespace", tenant, namespace))
     if namespace is None:
-        own = where("owner_key", "EQUAL", hashed("owner", tenant, owner))
-        shared = where("shared_key", "EQUAL", hashed("tenant", tenant))
+        own = where("owner_key", "EQUAL", key_of_names("owner", tenant, owner))
+        shared = where("shared_key", "EQUAL", key_of_names("tenant", tenant))
     else:
-        own = where("place_key", "EQUAL", hashed("place", tenant, owner, namespace))
-        shared = where("shared_namespace_key", "EQUAL", hashed("namespace", tenant, namespace))
+        own = where("place_key", "EQUAL", key_of_names("place", tenant, owner, namespace))
+        shared = where("shared_namespace_key", "EQUAL", key_of_names("namespace", tenant, namespace))
     return joined([own, shared], "OR") if scope.include_shared else own
 
 
@@ -108,9 +111,9 @@ def _array(filter: MemoryFilter, room: int) -> tuple[list[Any], bool]:
     """The one question of an array, with so many values at most, and whether more was to be asked."""
     tokens = None if filter.where is None else _tokens(filter.where)
     questions = [("leaves", tokens)] if isinstance(tokens, list) else []
-    questions += [("tags", [hashed("tag", tag)]) for tag in dict.fromkeys(filter.tags)]
+    questions += [("tags", [key_of_names("tag", tag)]) for tag in dict.fromkeys(filter.tags)]
     if filter.tags_any:
-        questions.append(("tags", [hashed("tag", tag) for tag in dict.fromkeys(filter.tags_any)]))
+        questions.append(("tags", [key_of_names("tag", tag) for tag in dict.fromkeys(filter.tags_any)]))
     asked = [_any_of(field, values) for field, values in questions if len(values) <= room][:1]
     return asked, len(asked) < len(questions)
 
@@ -154,10 +157,10 @@ def _compare(compare: Compare) -> list[str] | str:
 def _any_of(field: str, tokens: Sequence[str]) -> Any:
     if len(tokens) == 1:
         return where(field, "ARRAY_CONTAINS", tokens[0])
-    return where(field, "ARRAY_CONTAINS_ANY", list(tokens) or [hashed("nothing")])
+    return where(field, "ARRAY_CONTAINS_ANY", list(tokens) or [key_of_names("nothing")])
 
 
 def _one_of(field: str, values: Sequence[str]) -> Any:
     if len(values) == 1:
         return where(field, "EQUAL", values[0])
-    return where(field, "IN", list(values) or [hashed("nothing")])
+    return where(field, "IN", list(values) or [key_of_names("nothing")])

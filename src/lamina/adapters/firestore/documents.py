@@ -17,10 +17,12 @@ from google.cloud.firestore_v1.types import firestore, query, write
 from lamina.adapters._shared.records import Stale
 from lamina.adapters.firestore.options import Options
 from lamina.adapters.firestore.values import fields_of, values_of
+from lamina.errors import ConfigError
 
 __all__ = ["Documents", "Found", "Write", "as_message", "joined", "select"]
 
 _SCOPE: Final = "https://www.googleapis.com/auth/datastore"
+_Joined: Final[Any] = query.StructuredQuery.CompositeFilter.Operator
 _LARGEST: Final = 64 * 1024 * 1024
 """Bytes of an answer."""
 _BATCH: Final = 500
@@ -70,7 +72,7 @@ class Documents:
 
     def close(self) -> None:
         """Close the channel."""
-        self._api.transport.close()
+        self._api.transport.close()  # type: ignore[no-untyped-call]
 
     def name(self, *parts: str) -> str:
         """The full name of a document of the collection, or of one below another document."""
@@ -194,7 +196,7 @@ def joined(filters: Sequence[Any], word: str) -> Any:
     if len(filters) == 1:
         return filters[0]
     made = query.StructuredQuery.Filter.pb()()
-    made.composite_filter.op = query.StructuredQuery.CompositeFilter.Operator[word].value
+    made.composite_filter.op = _Joined[word].value
     made.composite_filter.filters.extend(filters)
     return made
 
@@ -202,14 +204,17 @@ def joined(filters: Sequence[Any], word: str) -> Any:
 def _login(options: Options) -> tuple[Any, str]:
     if options.emulator:
         return AnonymousCredentials(), options.project or "lamina"  # type: ignore[no-untyped-call]
-    credentials = options.credentials
+    credentials: Any = options.credentials
+    found: str | None = None
     if credentials is None:
         credentials, found = google.auth.default(scopes=[_SCOPE])
-        return credentials, options.project or found
-    if not hasattr(credentials, "refresh"):
-        credentials, found = google.auth.load_credentials_from_file(str(credentials), scopes=[_SCOPE])
-        return credentials, options.project or found
-    return credentials, options.project or getattr(credentials, "project_id", None)
+    elif not hasattr(credentials, "refresh"):
+        file = str(credentials)
+        credentials, found = google.auth.load_credentials_from_file(file, scopes=[_SCOPE])  # type: ignore[no-untyped-call]
+    project = options.project or found or getattr(credentials, "project_id", None)
+    if not project:
+        raise ConfigError("project_id", "is not known", "Give the id of the project, or set GOOGLE_CLOUD_PROJECT.")
+    return credentials, str(project)
 
 
 def _found(document: Any) -> Found:

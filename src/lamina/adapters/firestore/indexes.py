@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from lamina.adapters._shared.options import DEFAULT_TABLE
+
 __all__ = ["firestore_indexes"]
 
 _PLACES: Final = (
@@ -23,7 +25,7 @@ _BY_RELEVANCE: Final = (("relevance", "DESCENDING"), ("created", "DESCENDING"), 
 _BY_SEQ: Final = (("seq", "ASCENDING"),)
 
 
-def firestore_indexes(table: str = "lamina_memories", *, dimensions: int) -> dict[str, Any]:
+def firestore_indexes(table: str = DEFAULT_TABLE, *, dimensions: int) -> dict[str, Any]:
     """What `firebase deploy --only firestore:indexes` takes as `firestore.indexes.json`.
 
     Lists by insertion and by relevance, of what is live or of anything, with a tag or a condition on metadata, and
@@ -34,8 +36,8 @@ def firestore_indexes(table: str = "lamina_memories", *, dimensions: int) -> dic
     indexes: list[dict[str, Any]] = []
     for equal in [*((each,) for each in _PLACES), *((each, array) for each in _PLACES[:6] for array in _ARRAYS)]:
         fields = [_field(each) for each in equal]
-        for order in (_BY_SEQ, (*_BY_SEQ, *live), _BY_RELEVANCE, (*_BY_RELEVANCE, *live), live):
-            indexes.append(_index(table, [*fields, *(_field(*each) for each in order)]))
+        orders = (_BY_SEQ, (*_BY_SEQ, *live), _BY_RELEVANCE, (*_BY_RELEVANCE, *live), live)
+        indexes += [_index(table, [*fields, *(_field(*each) for each in order)]) for order in orders]
         vector = {"fieldPath": "vector", "vectorConfig": {"dimension": dimensions, "flat": {}}}
         indexes.append(_index(table, [*fields, vector]))
     for equal_one in _PLACES[:2]:

@@ -7,24 +7,23 @@ where it is long.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
-import zlib
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from lamina.adapters._shared.directions import direction
-from lamina.adapters._shared.entry_text import entry_of_text, pack, text_of_entry
+from lamina.adapters._shared.entry_text import UNREADABLE, entry_of_text, pack, short_form, text_of_entry, written_out
 from lamina.adapters._shared.leaves import leaf_tokens
+from lamina.adapters._shared.names import key_of_names
 from lamina.adapters.firestore.failures import damaged
 from lamina.adapters.firestore.values import NearVector, size_of
 from lamina.domain.instants import to_micros
 from lamina.domain.memory import SHARED_LAYERS, MemoryEntry
 from lamina.errors import InvalidInput
 
-__all__ = ["NEVER", "check_limits", "document_of", "entry_of", "hashed", "version_of"]
+__all__ = ["NEVER", "check_limits", "document_of", "entry_of", "version_of"]
 
 NEVER: Final = 2**63 - 1
 """Stands for the expiry of what does not expire, so that one comparison finds what is live."""
@@ -35,25 +34,18 @@ MAX_TOKENS: Final = 5_000
 """Bytes of a document, numbers of a vector: Firestore's limits. It also indexes at most 40,000 values of a
 document, and each token counts once in every index that it stands in."""
 
-_PACKED_FROM: Final = 1_000
 _INDEXED: Final = 1_500
 """Bytes of a text that an index sees."""
-
-
-def hashed(*names: str) -> str:
-    """What stands for the names: of one length, and no two lists of names have the same."""
-    written = json.dumps(names)  # which cannot be ambiguous, as names joined by anything could be
-    return hashlib.blake2b(written.encode(), digest_size=16).hexdigest()
 
 
 def document_of(entry: MemoryEntry, past: int) -> dict[str, Any]:
     """The values of the memory's document, `past` of whose versions were ever made."""
     tenant, owner, namespace = entry.tenant, entry.owner, entry.namespace
     values: dict[str, Any] = {
-        "tenant_key": hashed("tenant", tenant),
-        "owner_key": hashed("owner", tenant, owner),
-        "namespace_key": hashed("namespace", tenant, namespace),
-        "place_key": hashed("place", tenant, owner, namespace),
+        "tenant_key": key_of_names("tenant", tenant),
+        "owner_key": key_of_names("owner", tenant, owner),
+        "namespace_key": key_of_names("namespace", tenant, namespace),
+        "place_key": key_of_names("place", tenant, owner, namespace),
         "layer": entry.layer.value,
         "digest": entry.digest,
         "seq": entry.seq,
@@ -64,7 +56,7 @@ def document_of(entry: MemoryEntry, past: int) -> dict[str, Any]:
         "expires": NEVER if entry.expires_at is None else to_micros(entry.expires_at),
         "id": entry.id.encode()[:_INDEXED].decode(errors="ignore"),  # for the order of those that tie
         "embedded": entry.embedding is not None,
-        "tags": [hashed("tag", tag) for tag in dict.fromkeys(entry.tags)],
+        "tags": [key_of_names("tag", tag) for tag in dict.fromkeys(entry.tags)],
         "leaves": leaf_tokens(entry.metadata),
         "past": past,
     }
@@ -80,9 +72,7 @@ def document_of(entry: MemoryEntry, past: int) -> dict[str, Any]:
 
 def version_of(entry: MemoryEntry) -> dict[str, Any]:
     """The memory's text without its vector, and when it may go: what a memory and its history have in common."""
-    text = text_of_entry(entry)
-    data = text.encode()
-    values: dict[str, Any] = {"entry": zlib.compress(data) if len(data) >= _PACKED_FROM else text}
+    values: dict[str, Any] = {"entry": short_form(text_of_entry(entry))}
     if entry.expires_at is not None:
         values["expires_at"] = _whole_second(entry.expires_at)
     return values
@@ -95,11 +85,8 @@ def entry_of(values: Mapping[str, Any]) -> MemoryEntry:
         StoreDamaged: it cannot be read.
     """
     try:
-        stored = values["entry"]
-        text = zlib.decompress(stored) if isinstance(stored, bytes) else stored
-        return entry_of_text(text, values.get("embedding"))
-    except (zlib.error, ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
-        # whose own text may quote what is stored
+        return entry_of_text(written_out(values["entry"]), values.get("embedding"))
+    except UNREADABLE as error:
         raise damaged(f"a document cannot be read as a memory ({type(error).__name__})") from None
 
 

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from lamina.adapters._shared.options import check_seconds
 from lamina.errors import ConfigError
 
-__all__ = ["Options", "one_of"]
+__all__ = ["Options"]
 
-_TABLE: Final = re.compile(r"(?!__.*__$)[A-Za-z0-9_]{1,63}")
-"""Firestore keeps ids of the form `__x__` for itself."""
 _PROJECT: Final = re.compile(r"[a-z0-9.:-]{1,100}")
 _DATABASE: Final = re.compile(r"\(default\)|[a-z0-9-]{1,63}")
 
@@ -31,8 +30,9 @@ class Options:
     threads: int
 
     def __post_init__(self) -> None:
+        if self.table.startswith("__") and self.table.endswith("__"):
+            raise ConfigError("table", "has the form __x__, which Firestore keeps for itself", "Choose another name.")
         patterns = {
-            "table": (_TABLE, "Use 1 to 63 ASCII letters, digits and underscores, and not of the form __x__."),
             "project_id": (_PROJECT, "Give the id of a project, such as notes-4711, not its title."),
             "database": (_DATABASE, "Give the id of a database, or leave it out for the default one."),
         }
@@ -42,15 +42,8 @@ class Options:
                 raise ConfigError(name, "cannot be the name of one", remedy)
         if self.url is not None:
             self.emulator  # noqa: B018 - which refuses what is none
-        self._check_numbers()
-
-    def _check_numbers(self) -> None:
-        for name, least in (("timeout", 0.001), ("retry_timeout", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= 900:  # noqa: PLR2004
-                raise ConfigError(name, f"must be from {least} to 900 seconds", "Give such a number.")
-        if isinstance(self.threads, bool) or not isinstance(self.threads, int) or not 1 <= self.threads <= 256:  # noqa: PLR2004
-            raise ConfigError("threads", "must be a whole number from 1 to 256", "Give such a number.")
+        check_seconds(timeout=self.timeout)
+        check_seconds(least=0, retry_timeout=self.retry_timeout)
 
     @property
     def emulator(self) -> str:
@@ -72,14 +65,3 @@ class Options:
         """Where it is, for errors and logs."""
         where = self.emulator or f"the project {self.project or 'of the environment'}"
         return f"{self.table} in {where}"
-
-
-def one_of(name: str, value: Any, alias: str, other: Any) -> Any:
-    """The option, which may be given under another name.
-
-    Raises:
-        ConfigError: it is given under both, and not alike.
-    """
-    if value is not None and other is not None and value != other:
-        raise ConfigError(alias, f"contradicts {name}", f"Give one of them: {name} is the same thing.")
-    return other if value is None else value

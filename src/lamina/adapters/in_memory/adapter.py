@@ -14,7 +14,8 @@ from itertools import islice
 from threading import Lock
 from typing import Any, ClassVar
 
-from lamina.adapters.in_memory.rows import Row, Tenant, by_relevance, copied
+from lamina.adapters._shared.relevance_order import by_relevance
+from lamina.adapters.in_memory.rows import Row, Tenant, copied
 from lamina.domain.closeness import cosines
 from lamina.domain.filters import MemoryFilter
 from lamina.domain.lexical import index_terms, query_terms, similarity, term_weights
@@ -138,7 +139,7 @@ class InMemoryAdapter(MemoryAdapter):
         with self._lock:
             rows = self._admitted(options.scope, options.filter, after=options.after or 0)
             if options.order is Order.RELEVANCE:
-                rows = iter(sorted(rows, key=by_relevance))
+                rows = iter(sorted(rows, key=lambda row: by_relevance(row.entry)))
             page = islice(rows, options.offset, options.offset + options.limit)
             return [copied(row.entry, embedding=options.include_embeddings) for row in page]
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC
 from typing import Any, Final
 
 from lamina.domain.memory import MemoryEntry, Vector
 from lamina.errors import EmbeddingDimensionError
 
-__all__ = ["Row", "Tenant", "by_relevance", "copied"]
+__all__ = ["Row", "Tenant", "copied"]
 
 _INSTANTS: Final = ("created_at", "updated_at", "last_accessed_at", "expires_at", "occurred_at", "valid_until")
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +82,3 @@ def _copy_json(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _copy_json(each) for key, each in value.items()}
     return [_copy_json(each) for each in value] if isinstance(value, list) else value
-
-
-def by_relevance(row: Row) -> tuple[float, timedelta, str]:
-    """What rows are sorted by in `Order.RELEVANCE`."""
-    return -row.entry.relevance, _EPOCH - row.entry.created_at, row.entry.id

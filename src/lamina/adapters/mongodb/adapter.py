@@ -13,6 +13,7 @@ from bson.binary import Binary
 from pymongo import MongoClient, ReturnDocument, UpdateOne
 
 from lamina.adapters._shared.directions import direction, rank_by_closeness
+from lamina.adapters._shared.options import DEFAULT_TABLE
 from lamina.adapters._shared.record_adapter import RecordAdapter
 from lamina.adapters._shared.records import Commit, Control, Stored
 from lamina.adapters._shared.word_ranking import rank_by_words, rarity
@@ -77,7 +78,7 @@ class MongoDBAdapter(RecordAdapter):
         url: str,
         *,
         database: str | None = None,
-        table: str = "lamina_memories",
+        table: str = DEFAULT_TABLE,
         collection: str | None = None,
         vector_index: str | None = None,
         timeout: float = 30.0,

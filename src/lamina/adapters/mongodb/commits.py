@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -17,6 +16,7 @@ from pymongo.read_concern import ReadConcern
 from pymongo.read_preferences import Primary
 from pymongo.write_concern import WriteConcern
 
+from lamina.adapters._shared.patience import attempts
 from lamina.adapters._shared.records import Change, Commit, ControlChange, Stale
 from lamina.adapters.mongodb.documents import changed_fields, id_of, past_of, removal_date
 from lamina.adapters.mongodb.failures import BACKEND
@@ -89,23 +89,23 @@ def _commit_until_known(session: ClientSession, patience: float) -> None:
 
     https://www.mongodb.com/docs/manual/core/transactions-in-applications/
     """
-    until = time.monotonic() + patience
-    was_lost = False
-    while True:
+    lost: PyMongoError | None = None
+    for _ in attempts(patience, first=0.05, longest=0.05):
         try:
             session.commit_transaction()
         except PyMongoError as error:
             if error.has_error_label(_UNKNOWN_COMMIT):
-                was_lost = True
-                if time.monotonic() < until:
-                    time.sleep(0.05)
-                    continue
-            if was_lost:  # it may have been kept, so it must not be worked out anew
-                problem = f"the answer to a commit was lost: {type(error).__name__}"
-                remedy = "Whether it was kept is not known; a store repeated with the same ids adds nothing twice."
-                raise AdapterUnavailable(BACKEND, problem, remedy) from error
-            raise
+                lost = error
+                continue
+            if lost is None:
+                raise
+            lost = error
+            break
         return
+    # It may have been kept, so it must not be worked out anew.
+    problem = f"the answer to a commit was lost: {type(lost).__name__}"
+    remedy = "Whether it was kept is not known; a store repeated with the same ids adds nothing twice."
+    raise AdapterUnavailable(BACKEND, problem, remedy) from lost
 
 
 def _write_control(

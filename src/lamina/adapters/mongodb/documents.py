@@ -17,7 +17,7 @@ from bson.binary import Binary
 from bson.datetime_ms import DatetimeMS
 
 from lamina.adapters._shared.directions import direction
-from lamina.adapters._shared.entry_text import entry_of_text, pack, text_of_entry, unpack
+from lamina.adapters._shared.entry_text import UNREADABLE, entry_of_text, pack, text_of_entry, unpack
 from lamina.adapters._shared.leaves import leaf_tokens, presence_token
 from lamina.adapters._shared.records import Stored
 from lamina.adapters._shared.word_ranking import distinct_terms
@@ -107,7 +107,7 @@ def entry_of(document: Mapping[str, Any]) -> MemoryEntry:
         read_at = document["read_at"]
         accessed = None if read_at is None else from_micros(read_at)
         return entry.replace(access_count=int(document["reads"]), last_accessed_at=accessed)
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+    except UNREADABLE:
         raise damaged("a document cannot be read as a memory") from None
 
 
@@ -136,7 +136,7 @@ def past_entry(document: Mapping[str, Any]) -> MemoryEntry:
     """The former version that was kept."""
     try:
         return entry_of_text(document["entry"])
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+    except UNREADABLE:
         raise damaged("a document of the history cannot be read as a memory") from None
 
 

@@ -19,6 +19,7 @@ from pymongo.errors import (
     WriteError,
 )
 
+from lamina.adapters._shared.threads import not_open
 from lamina.errors import AdapterError, AdapterUnavailable, ConfigError, InvalidInput, LaminaError, StoreDamaged
 
 __all__ = ["BACKEND", "damaged", "translated"]
@@ -91,7 +92,7 @@ def _translate(error: PyMongoError | BSONError, place: str) -> LaminaError:
     if isinstance(error, ConfigurationError):
         return ConfigError("url", "has options that the client refuses", "See the cause of this error.")
     if isinstance(error, InvalidOperation):
-        return AdapterError(BACKEND, "it is closed", "Call `await adapter.initialize()`.")
+        return not_open(BACKEND)
     if isinstance(error, OperationFailure) and not isinstance(error, ExecutionTimeout):
         return _translate_refusal(error, place)
     if isinstance(error, ConnectionFailure | ExecutionTimeout) or error.timeout:

@@ -10,11 +10,11 @@ from pymongo.errors import DuplicateKeyError
 from pymongo.read_concern import ReadConcern
 from pymongo.read_preferences import Primary
 
+from lamina.adapters._shared.layout_version import made_by_newer
 from lamina.adapters.mongodb.commits import DURABLE, Collections
 from lamina.adapters.mongodb.documents import id_of
 from lamina.adapters.mongodb.failures import BACKEND, damaged
 from lamina.domain.lexical import ANALYZER_VERSION
-from lamina.errors import StoreDamaged
 
 __all__ = ["COUNTER", "VERSION", "collections_of", "prepare"]
 
@@ -78,8 +78,8 @@ def _check(layout: dict[str, Any], name: str) -> None:
     if not isinstance(version, int) or not isinstance(words, int):
         raise damaged(f"the layout of {name} cannot be read")
     if version > VERSION or words > ANALYZER_VERSION:
-        problem = f"{name} was made by a newer Lamina (layout {version}, words {words})"
-        raise StoreDamaged(BACKEND, problem, "Upgrade Lamina, or give another collection.")
+        found, known = f"{version} with words {words}", f"{VERSION} with words {ANALYZER_VERSION}"
+        raise made_by_newer(BACKEND, name, found, known)
 
 
 def _named(collection: Collection[dict[str, Any]]) -> str:

@@ -10,17 +10,15 @@ from urllib.parse import unquote
 from pymongo.errors import ConfigurationError, InvalidURI
 from pymongo.uri_parser import parse_uri
 
+from lamina.adapters._shared.options import check_count, check_seconds, checked_table
 from lamina.errors import ConfigError, InvalidType
 
 __all__ = ["Options", "checked_options"]
 
 _SRV: Final = "mongodb+srv://"
-_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
 _DATABASE: Final = re.compile(r"[A-Za-z0-9_-]{1,63}")
 _SRV_HOST: Final = re.compile(r"[A-Za-z0-9.-]+")
 _MOST_CONNECTIONS: Final = 1_000
-_SHORTEST: Final = 0.001
-_LONGEST: Final = 86_400
 _DEFAULT_DATABASE: Final = "lamina"
 _REMEDY: Final = (
     "Give mongodb://user:password@host:port/database or mongodb+srv://...; special characters of the user and the "
@@ -64,13 +62,11 @@ def checked_options(
     name = database or named or _DEFAULT_DATABASE
     if not _DATABASE.fullmatch(name):
         raise ConfigError("database", "cannot name a database", "Use ASCII letters, digits, _ and -, at most 63.")
-    table = _table(table, collection)
+    table = checked_table(table, letter_first=True, collection=collection)
     if vector_index is not None and not vector_index.strip():
         raise ConfigError("vector_index", "is blank", "Give the name of a vector search index, or None.")
-    _check_positive("timeout", timeout)
-    _check_positive("connect_timeout", connect_timeout)
-    if not 1 <= connections <= _MOST_CONNECTIONS:
-        raise ConfigError("connections", f"must be from 1 to {_MOST_CONNECTIONS}, not {connections!r}", "Give one.")
+    check_seconds(timeout=timeout, connect_timeout=connect_timeout)
+    check_count("connections", connections, _MOST_CONNECTIONS)
     client = {
         "appname": "lamina",
         "maxPoolSize": connections,
@@ -80,24 +76,6 @@ def checked_options(
         "tz_aware": True,
     }
     return Options(url, f"{hosts}/{name}/{table}", name, table, vector_index, timeout, client)
-
-
-def _table(table: str, collection: str | None) -> str:
-    if collection is not None:
-        if table not in {"lamina_memories", collection}:
-            raise ConfigError("collection", "is another name for table, which is given too", "Give one of them.")
-        table = collection
-    if not _NAME.fullmatch(table):
-        remedy = "Use ASCII letters, digits and underscores, at most 63, starting with a letter."
-        raise ConfigError("table", f"{table!r:.80} cannot name a collection", remedy)
-    return table
-
-
-def _check_positive(name: str, seconds: float) -> None:
-    if not _SHORTEST <= seconds <= _LONGEST:
-        raise ConfigError(
-            name, f"must be from {_SHORTEST} to {_LONGEST} seconds, not {seconds!r}", "Give such a number."
-        )
 
 
 def _parse_url(url: str) -> tuple[str, str | None]:

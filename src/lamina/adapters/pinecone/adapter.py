@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import builtins
-import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Final
 
+from lamina.adapters._shared.clock_sequence import Sequence as Numbers
 from lamina.adapters._shared.directions import rank_by_closeness
+from lamina.adapters._shared.gaps import gap_of_tokens
+from lamina.adapters._shared.layout_version import made_by_newer
+from lamina.adapters._shared.names import key_of_names
+from lamina.adapters._shared.options import DEFAULT_TABLE, checked_table
 from lamina.adapters._shared.record_adapter import RecordAdapter
 from lamina.adapters._shared.records import Commit, Control, Stored
-from lamina.adapters.pinecone.conditions import Condition, gap_of, in_layer, in_scope, passing
+from lamina.adapters._shared.relevance_order import by_relevance
+from lamina.adapters._shared.threads import not_open
+from lamina.adapters.pinecone.conditions import Condition, in_layer, in_scope, passing
 from lamina.adapters.pinecone.failures import NAME, translated
 from lamina.adapters.pinecone.index import IndexOptions, OpenIndex, open_index
 from lamina.adapters.pinecone.namespaces import MAX_TOP_K, Found, Namespaces
@@ -24,16 +30,13 @@ from lamina.adapters.pinecone.rows import (
     order,
     placed,
     read_entry,
-    record_id,
     record_of,
     size_of,
 )
-from lamina.adapters.pinecone.sequence import Sequence as Numbers
 from lamina.domain.filters import Filter, MemoryFilter
-from lamina.domain.instants import to_micros
 from lamina.domain.memory import Layer, MemoryEntry, Vector
 from lamina.domain.scope import Scope
-from lamina.errors import AdapterError, ConfigError, InvalidInput, StoreDamaged
+from lamina.errors import InvalidInput, StoreDamaged
 from lamina.ports.clock import Clock, utc_now
 from lamina.ports.memory_adapter import Capability, ListOptions, Order, SearchHit, SearchOptions
 
@@ -42,7 +45,6 @@ __all__ = ["PineconeAdapter"]
 VERSION: Final = 1
 """Of how memories are laid out."""
 
-_TABLE: Final = re.compile(r"[A-Za-z0-9_]{1,63}", re.ASCII)
 _OUR_OWN: Final = "lamina"
 """Whose the controls are that belong to no tenant."""
 
@@ -57,14 +59,13 @@ class PineconeAdapter(RecordAdapter):
         index_name: The index; it is made if it is not there and `dimension` is given.
         api_key: Of the project; without it, the environment's PINECONE_API_KEY.
         table: Names the collection: two of them in one index never see each other.
-        namespace: Another word for `table`.
-        host: The control plane's address, if it is not Pinecone's own.
-        url: Another word for `host`.
+        namespace: Another name for `table`.
+        url: The control plane's address, if it is not Pinecone's own.
         dimension: The most numbers that a vector may have, which an index keeps for ever.
         cloud: Where an index is made.
         region: Where an index is made.
         threads: How many requests may be under way at the same time.
-        request_timeout: Seconds for one attempt of one request; the client makes four at most.
+        timeout: Seconds for one attempt of one request; the client makes four at most.
         create_timeout: Seconds to wait for an index that is being made.
         freshness_timeout: Seconds that a write waits, if the index is far behind earlier ones.
         clock: Where `seq`s come from.
@@ -84,29 +85,28 @@ class PineconeAdapter(RecordAdapter):
         index_name: str = "lamina",
         *,
         api_key: str | None = None,
-        table: str | None = None,
+        table: str = DEFAULT_TABLE,
         namespace: str | None = None,
-        host: str | None = None,
         url: str | None = None,
         dimension: int | None = None,
         cloud: str = "aws",
         region: str = "us-east-1",
         threads: int = 8,
-        request_timeout: float = 30,
+        timeout: float = 30,
         create_timeout: float = 300,
         freshness_timeout: float = 60,
         clock: Clock = utc_now,
     ) -> None:
-        self._table = _checked_table(table, namespace)
+        self._table = checked_table(table, namespace=namespace)
         self._options = IndexOptions(
             name=index_name,
             api_key=api_key,
-            host=_one_of("host", host, "url", url),
+            url=url,
             dimension=dimension,
             cloud=cloud,
             region=region,
-            connections=threads,
-            request_timeout=request_timeout,
+            threads=threads,
+            timeout=timeout,
             create_timeout=create_timeout,
             freshness_timeout=freshness_timeout,
         )
@@ -121,7 +121,7 @@ class PineconeAdapter(RecordAdapter):
         return f"PineconeAdapter({self._options.name!r}, table={self._table!r})"
 
     def filter_gap(self, where: Filter) -> str | None:
-        return gap_of(where)
+        return gap_of_tokens(where, "Pinecone")
 
     # The primitives ----------------------------------------------------------------------------
 
@@ -132,8 +132,7 @@ class PineconeAdapter(RecordAdapter):
         if "version" not in controls:
             self._keep(_OUR_OWN, {"version": str(VERSION)})
         elif controls["version"].value != str(VERSION):
-            problem = f"the table {self._table!r} is laid out by a newer Lamina"
-            raise StoreDamaged(NAME, problem, "Upgrade Lamina, or use another table.")
+            raise made_by_newer(NAME, f"the table {self._table!r}", controls["version"].value, VERSION)
         kept = int(controls["seq"].value) if "seq" in controls else 0
         self._numbers = Numbers(self._clock, kept, lambda mark: self._keep(_OUR_OWN, {"seq": str(mark)}))
 
@@ -146,12 +145,12 @@ class PineconeAdapter(RecordAdapter):
         return translated(self._options.place)
 
     def _load(self, tenant: str, ids: Sequence[str]) -> builtins.list[Stored]:
-        wanted = [record_id(id) for id in ids]
+        wanted = [key_of_names(id) for id in ids]
         found = self._opened.load(self._of_tenant(tenant), wanted)
         return [Stored(read_entry(found[id]), None) for id in wanted if id in found]
 
     def _load_controls(self, tenant: str, keys: Sequence[str]) -> dict[str, Control]:
-        wanted = {key: record_id(tenant, key) for key in keys}
+        wanted = {key: key_of_names(tenant, key) for key in keys}
         found = self._opened.load(self._controls, list(wanted.values()))
         return {key: Control(_value(found[id]), None) for key, id in wanted.items() if id in found}
 
@@ -159,13 +158,13 @@ class PineconeAdapter(RecordAdapter):
         dimension = self._dimension
         news = [each.new for each in commit.changes if each.new is not None]
         records = [record_of(entry, dimension, self._options.name) for entry in news]  # refused before all writes
-        removed = [record_id(each.id) for each in commit.changes if each.new is None]
+        removed = [key_of_names(each.id) for each in commit.changes if each.new is None]
         self._keep(commit.tenant, {each.key: each.value for each in commit.controls if each.value is not None})
         self._opened.write(self._of_tenant(commit.tenant), records, removed)
 
     def _reserve(self, number: int) -> int:
         if self._numbers is None:
-            raise AdapterError(NAME, "it is not open", "Call `await adapter.initialize()` first.")
+            raise not_open(self.name)
         return self._numbers.take(number)
 
     def _alike(self, scope: Scope, layer: Layer, digests: Sequence[str]) -> builtins.list[Stored]:
@@ -178,7 +177,7 @@ class PineconeAdapter(RecordAdapter):
         after = options.after or 0
         entries = self._admitted(options.scope, options.filter, [{"order": {"$gte": order(after)}}] if after else [])
         entries = [each for each in entries if each.seq > after]
-        entries.sort(key=_seq if options.order is Order.INSERTION else _rank)
+        entries.sort(key=_seq if options.order is Order.INSERTION else by_relevance)
         page = entries[options.offset : options.offset + options.limit]
         return page if options.include_embeddings else [each.replace(embedding=None) for each in page]
 
@@ -203,7 +202,7 @@ class PineconeAdapter(RecordAdapter):
     @property
     def _opened(self) -> Namespaces:
         if self._store is None:
-            raise AdapterError(NAME, "it is not open", "Call `await adapter.initialize()` first.")
+            raise not_open(self.name)
         return self._store
 
     @property
@@ -216,7 +215,7 @@ class PineconeAdapter(RecordAdapter):
 
     def _of_tenant(self, tenant: str) -> str:
         """A namespace of the tenant's own: names of namespaces are ASCII, and tenants' need not be."""
-        return f"{self._table}.{record_id(tenant)}"
+        return f"{self._table}.{key_of_names(tenant)}"
 
     def _keep(self, tenant: str, values: dict[str, str]) -> None:
         records = []
@@ -224,7 +223,7 @@ class PineconeAdapter(RecordAdapter):
             metadata = {"owner": tenant, "key": key, "value": value}
             if size_of(metadata) > MAX_METADATA_BYTES:
                 raise InvalidInput("value", "is longer than Pinecone's 40 KB for a record", "Keep it elsewhere.")
-            records.append(marked(record_id(tenant, key), self._dimension, metadata))
+            records.append(marked(key_of_names(tenant, key), self._dimension, metadata))
         if records:
             self._opened.write(self._controls, records)
 
@@ -275,22 +274,3 @@ def _value(record: Record) -> str:
 
 def _seq(entry: MemoryEntry) -> int:
     return entry.seq
-
-
-def _rank(entry: MemoryEntry) -> tuple[float, int, str]:
-    return -entry.relevance, -to_micros(entry.created_at), entry.id
-
-
-def _checked_table(table: str | None, namespace: str | None) -> str:
-    named = _one_of("table", table, "namespace", namespace)
-    if named is not None and not _TABLE.fullmatch(named):
-        remedy = "Use at most 63 ASCII letters, digits and underscores."
-        raise ConfigError("table" if namespace is None else "namespace", "is no name of a collection", remedy)
-    return "lamina_memories" if named is None else named
-
-
-def _one_of(name: str, value: str | None, alias: str, other: str | None) -> str | None:
-    """The value of an option that has two names."""
-    if value is not None and other is not None and value != other:
-        raise ConfigError(alias, f"is another word for {name}, and both are given", f"Give {name} only.")
-    return other if value is None else value

@@ -12,19 +12,17 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final, TypeAlias
 
-from lamina.adapters._shared.leaves import element_token, presence_token, value_token
-from lamina.adapters.pinecone.rows import ANY_RECORD, instant, tag_token
+from lamina.adapters._shared.leaves import element_token, presence_token, tag_token, value_token
+from lamina.adapters._shared.split_instants import instant
+from lamina.adapters.pinecone.rows import ANY_RECORD
 from lamina.domain.conditions import And, Compare, Filter, Not, Operator, Or
 from lamina.domain.filters import Expiry, MemoryFilter
 from lamina.domain.memory import SHARED_LAYERS, Layer
 from lamina.domain.scope import Scope
 
-__all__ = ["Condition", "both", "gap_of", "in_layer", "in_scope", "passing"]
+__all__ = ["Condition", "both", "in_layer", "in_scope", "passing"]
 
 Condition: TypeAlias = dict[str, Any]
-
-_ORDER_GAP: Final = "Pinecone does not compare the values of metadata by order exactly: not gt, gte, lt and lte."
-_TEXT_GAP: Final = "Pinecone does not look for a part of a text: not contains with a text."
 
 _ALWAYS: Final[Condition] = {"labels": {"$in": [ANY_RECORD]}}
 _NEVER: Final[Condition] = {"labels": {"$in": ["!"]}}
@@ -78,17 +76,6 @@ def passing(filter: MemoryFilter) -> list[Condition]:
     if filter.where is not None:
         conditions.append(_where(filter.where, wanted=True))
     return conditions
-
-
-def gap_of(where: Filter) -> str | None:
-    """Why Pinecone cannot evaluate the condition, or None."""
-    if isinstance(where, Not):
-        return gap_of(where.part)
-    if isinstance(where, And | Or):
-        return next((gap for part in where.parts if (gap := gap_of(part)) is not None), None)
-    if where.operator in {Operator.GT, Operator.GTE, Operator.LT, Operator.LTE}:
-        return _ORDER_GAP
-    return _TEXT_GAP if where.operator is Operator.CONTAINS and isinstance(where.operand, str) else None
 
 
 def _compared(name: str, operator: str, when: datetime) -> Condition:

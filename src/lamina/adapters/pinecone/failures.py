@@ -52,7 +52,7 @@ def _of_answer(error: errors.ApiError, place: str) -> AdapterError:
         case errors.PaymentRequiredError():
             return AdapterError(NAME, f"{place} asks for a payment (402)", "See Pinecone's console.")
         case errors.NotFoundError():
-            return AdapterError(NAME, f"{place} is not there (404)", "Check index_name and host.")
+            return AdapterError(NAME, f"{place} is not there (404)", "Check index_name and url.")
         case _ if status == 408:  # noqa: PLR2004 - Request Timeout
             return AdapterUnavailable(NAME, f"{place} did not answer in time (408)", _AGAIN)
         case _:

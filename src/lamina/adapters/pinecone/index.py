@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
@@ -11,6 +10,8 @@ from urllib.parse import urlsplit
 import pinecone
 from pinecone import errors
 
+from lamina.adapters._shared.options import check_count, check_seconds
+from lamina.adapters._shared.patience import attempts
 from lamina.adapters.pinecone.failures import NAME
 from lamina.errors import AdapterError, AdapterUnavailable, ConfigError
 
@@ -26,12 +27,12 @@ class IndexOptions:
 
     name: str
     api_key: str | None = field(repr=False)
-    host: str | None
+    url: str | None
     dimension: int | None
     cloud: str
     region: str
-    connections: int
-    request_timeout: float
+    threads: int
+    timeout: float
     create_timeout: float
     freshness_timeout: float
 
@@ -39,17 +40,13 @@ class IndexOptions:
         if not _NAME.fullmatch(self.name):
             remedy = "Use 1 to 45 lower-case letters, digits and hyphens, none of these at its ends."
             raise ConfigError("index_name", "is no name of a Pinecone index", remedy)
-        if self.dimension is not None and not _is_whole(self.dimension, 1, MAX_DIMENSION):
-            problem = f"must be a whole number from 1 to {MAX_DIMENSION}"
-            raise ConfigError("dimension", problem, "Give the length of your embedder's vectors.")
-        if not _is_whole(self.connections, 1, 256):
-            raise ConfigError("threads", "must be a whole number from 1 to 256", "Leave it out for 8.")
-        for name in ("request_timeout", "create_timeout", "freshness_timeout"):
-            seconds = getattr(self, name)
-            if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < 1e6:  # noqa: PLR2004
-                raise ConfigError(name, "must be a positive number of seconds", "Leave it out for its default.")
-        if self.host is not None:
-            _check_host(self.host)
+        if self.dimension is not None:
+            check_count("dimension", self.dimension, MAX_DIMENSION)
+        check_seconds(
+            timeout=self.timeout, create_timeout=self.create_timeout, freshness_timeout=self.freshness_timeout
+        )
+        if self.url is not None:
+            _check_url(self.url)
 
     @property
     def place(self) -> str:
@@ -59,7 +56,7 @@ class IndexOptions:
     @property
     def is_plain(self) -> bool:
         """Whether the control plane was named without TLS, as on a loopback address; the index is taken to be alike."""
-        return self.host is not None and self.host.startswith("http://")
+        return self.url is not None and self.url.startswith("http://")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +83,9 @@ def open_index(options: IndexOptions) -> OpenIndex:
     try:
         service = pinecone.Pinecone(
             api_key=options.api_key,
-            host=options.host,
-            timeout=options.request_timeout,
-            connection_pool_maxsize=options.connections,
+            host=options.url,
+            timeout=options.timeout,
+            connection_pool_maxsize=options.threads,
             ssl_verify=not options.is_plain,  # without TLS, no certificates are loaded
         )
     except errors.PineconeValueError as error:
@@ -99,8 +96,8 @@ def open_index(options: IndexOptions) -> OpenIndex:
         index = pinecone.Index(
             host=_host(model, options),
             api_key=service.config.api_key,
-            timeout=options.request_timeout,
-            connection_pool_maxsize=options.connections,
+            timeout=options.timeout,
+            connection_pool_maxsize=options.threads,
             ssl_verify=not options.is_plain,
         )
     except BaseException:
@@ -110,19 +107,15 @@ def open_index(options: IndexOptions) -> OpenIndex:
 
 
 def _ready(service: pinecone.Pinecone, options: IndexOptions) -> pinecone.IndexModel:
-    until = time.monotonic() + options.create_timeout
-    wait = 0.1
     model = _described(service, options)
-    while not model.status.ready or model.host is None:
+    for _ in attempts(options.create_timeout, first=0.2, longest=4.0):
+        if model.status.ready and model.host is not None:
+            return model
         if model.status.state in {"InitializationFailed", "Terminating", "Disabled"}:
             raise AdapterError(NAME, f"{options.place} is not being served", "Look at it in Pinecone's console.")
-        if time.monotonic() > until:
-            problem = f"{options.place} was not ready within {options.create_timeout:g} seconds"
-            raise AdapterUnavailable(NAME, problem, "Try again.")
-        time.sleep(wait)
-        wait = min(2 * wait, 2.0)
         model = service.indexes.describe(options.name)
-    return model
+    problem = f"{options.place} was not ready within {options.create_timeout:g} seconds"
+    raise AdapterUnavailable(NAME, problem, "Try again.")
 
 
 def _described(service: pinecone.Pinecone, options: IndexOptions) -> pinecone.IndexModel:
@@ -162,17 +155,13 @@ def _host(model: pinecone.IndexModel, options: IndexOptions) -> str:
     return host
 
 
-def _check_host(host: str) -> None:
+def _check_url(url: str) -> None:
     try:
-        parts = urlsplit(host if "://" in host else f"https://{host}")
+        parts = urlsplit(url if "://" in url else f"https://{url}")
         is_right = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except (ValueError, AttributeError, TypeError):
         is_right = False
         parts = urlsplit("")
     if not is_right or parts.username is not None or parts.query or parts.fragment:
         remedy = "Give an address such as https://api.pinecone.io, without a user; the key is api_key."
-        raise ConfigError("host", "is no address of a control plane", remedy)
-
-
-def _is_whole(value: object, least: int, most: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+        raise ConfigError("url", "is no address of a control plane", remedy)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,6 +9,7 @@ from typing import Any, Final
 import pinecone
 from pinecone import errors
 
+from lamina.adapters._shared.patience import attempts
 from lamina.adapters.pinecone.conditions import Condition, both
 from lamina.adapters.pinecone.failures import NAME
 from lamina.adapters.pinecone.recent_writes import RecentWrites
@@ -155,17 +155,15 @@ class Namespaces:
             self._recent.forget(namespace, indexed)
 
     def _wait_for_room(self) -> None:
-        until = time.monotonic() + self._patience
-        wait = 0.05
-        while len(self._recent) > REMEMBERED and (namespace := self._recent.oldest()) is not None:
-            self._look(namespace)
-            if self._recent.oldest() != namespace:
-                continue
-            if time.monotonic() > until:
-                problem = f"for {self._patience:g} seconds the index did not come to what was written before"
-                raise AdapterUnavailable(NAME, problem, "Nothing was written. Try again.")
-            time.sleep(wait)
-            wait = min(2 * wait, 1.0)
+        for _ in attempts(self._patience, first=0.1, longest=2.0):
+            while len(self._recent) > REMEMBERED and (namespace := self._recent.oldest()) is not None:
+                self._look(namespace)
+                if self._recent.oldest() == namespace:
+                    break
+            else:
+                return
+        problem = f"for {self._patience:g} seconds the index did not come to what was written before"
+        raise AdapterUnavailable(NAME, problem, "Nothing was written. Try again.")
 
 
 def _record(id: str, vector: Any) -> Record:

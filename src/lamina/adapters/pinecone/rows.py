@@ -10,19 +10,19 @@ zero, a memory without one has a vector of no meaning, and a field that says so.
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
+from lamina.adapters._shared.clock_sequence import SLOTS
 from lamina.adapters._shared.directions import direction
-from lamina.adapters._shared.entry_text import entry_of_text, pack, text_of_entry, unpack
-from lamina.adapters._shared.leaves import leaf_tokens
+from lamina.adapters._shared.entry_text import UNREADABLE, entry_of_text, pack, text_of_entry, unpack
+from lamina.adapters._shared.leaves import leaf_tokens, tag_token
+from lamina.adapters._shared.names import key_of_names
+from lamina.adapters._shared.split_instants import instant
 from lamina.adapters.pinecone.failures import NAME
-from lamina.domain.instants import to_micros
 from lamina.domain.memory import MemoryEntry, Vector
 from lamina.errors import InvalidInput, StoreDamaged
 
@@ -31,15 +31,12 @@ __all__ = [
     "MAX_METADATA_BYTES",
     "Kind",
     "Record",
-    "instant",
     "marked",
     "order",
     "placed",
     "read_entry",
-    "record_id",
     "record_of",
     "size_of",
-    "tag_token",
 ]
 
 MAX_METADATA_BYTES: Final = 40_000
@@ -48,14 +45,8 @@ MAX_METADATA_BYTES: Final = 40_000
 ANY_RECORD: Final = "-"
 """A label of every record, so that the list of labels is never empty."""
 
-NEVER: Final = 10**12
-"""The second at which expires what does not expire: after the year 9999."""
-
 PLAIN: Final = (1e-6, 1e6)
 """Vectors whose largest number lies in between are kept as they are: no sum of squares leaves 32-bit floats."""
-
-SLOTS: Final = 2048
-"""How many `seq`s a microsecond has (see `lamina.adapters.pinecone.sequence`)."""
 
 
 class Kind:
@@ -78,23 +69,6 @@ class Record:
     id: str
     values: Sequence[float]
     metadata: Mapping[str, Any]
-
-
-def record_id(*names: str) -> str:
-    """A short ASCII id for names of any length and script; Pinecone's ids are ASCII."""
-    written = json.dumps(names)
-    return hashlib.blake2b(written.encode(), digest_size=16).hexdigest()
-
-
-def tag_token(tag: str) -> str:
-    """The label of what has the tag."""
-    return f"tag-{hashlib.blake2b(tag.encode(), digest_size=12).hexdigest()}"
-
-
-def instant(name: str, value: datetime | None) -> dict[str, int]:
-    """The two fields of an instant, exact in 64-bit floats; None lies after all others."""
-    seconds, micros = (NEVER, 0) if value is None else divmod(to_micros(value), 1_000_000)
-    return {f"{name}_s": seconds, f"{name}_us": micros}
 
 
 def order(seq: int) -> int:
@@ -145,7 +119,7 @@ def record_of(entry: MemoryEntry, dimension: int, index: str) -> Record:
     if kind == Kind.SCALED and entry.embedding is not None:
         metadata["vector"] = base64.b64encode(pack(entry.embedding)).decode()
     _check_size(entry, size_of(metadata))
-    return Record(record_id(entry.id), values, metadata)
+    return Record(key_of_names(entry.id), values, metadata)
 
 
 def read_entry(record: Record) -> MemoryEntry:
@@ -157,7 +131,7 @@ def read_entry(record: Record) -> MemoryEntry:
     try:
         metadata = record.metadata
         return entry_of_text(metadata["memory"], _packed(record, metadata["kind"], int(metadata["length"])))
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+    except UNREADABLE:
         problem = "a record in the place of memories is none of Lamina's, or was changed by others"
         raise StoreDamaged(NAME, problem, "Use another table or index.") from None
 

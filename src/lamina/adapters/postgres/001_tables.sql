@@ -40,11 +40,14 @@ CREATE TABLE {memories} (
     UNIQUE (tenant, id)
 ) WITH (fillfactor = 85);
 
-CREATE INDEX {memories_by_owner} ON {memories} (tenant, owner, seq);
+CREATE INDEX {by_owner} ON {memories} (tenant, owner, seq);
 
-CREATE INDEX {memories_by_digest} ON {memories} (tenant, digest);
+-- Beside the one by owner, for "this owner's, and what the tenant's owners share".
+CREATE INDEX {by_shared} ON {memories} (tenant, seq) WHERE layer IN ('global', 'organizational');
 
-CREATE INDEX {memories_by_expiry} ON {memories} (tenant, expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX {by_digest} ON {memories} (tenant, digest);
+
+CREATE INDEX {by_expiry} ON {memories} (tenant, expires_at) WHERE expires_at IS NOT NULL;
 
 CREATE TABLE {words} (
     tenant integer NOT NULL,

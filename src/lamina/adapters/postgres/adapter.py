@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 from lamina.adapters._shared.draft import Draft
+from lamina.adapters._shared.options import DEFAULT_TABLE
 from lamina.adapters.postgres import reading, words, writing
 from lamina.adapters.postgres.analyzer import follow_analyzer
 from lamina.adapters.postgres.pgvector import Pgvector, make_index, prepare_pgvector
@@ -87,7 +88,7 @@ class PostgresAdapter(MemoryAdapter):
         *,
         database: PostgresDatabase | None = None,
         schema: str = "lamina",
-        table: str = "lamina_memories",
+        table: str = DEFAULT_TABLE,
         connections: int = CONNECTIONS,
         connect_timeout: float = CONNECT_TIMEOUT,
         statement_timeout: float = STATEMENT_TIMEOUT,
@@ -113,8 +114,7 @@ class PostgresAdapter(MemoryAdapter):
                 self._handle = self._database.join(self._component)
             handle = self._handle
         await handle.prepare()
-        await handle.write(partial(follow_analyzer, table=self._table))
-        self._pgvector = await handle.write(prepare_pgvector)
+        self._pgvector = await handle.write(self._make_ready)
         declared = type(self).capabilities
         if self._pgvector is None:  # the class's own declaration stays as it is
             declared -= {Capability.VECTOR}
@@ -224,7 +224,9 @@ class PostgresAdapter(MemoryAdapter):
     async def find_duplicate(self, scope: Scope, layer: Layer, digest: str, now: datetime) -> MemoryEntry | None:
         check_digest(digest)
         wanted = bytes.fromhex(digest)
-        return await self._read(scope, lambda collection: reading.find_duplicate(collection, scope, layer, wanted, now))
+        return await self._read(
+            scope, lambda collection: reading.find_duplicate(collection, scope, layer, wanted, now=now)
+        )
 
     async def find_twins(self, scope: Scope, entries: Sequence[MemoryEntry]) -> builtins.list[MemoryEntry | None]:
         for entry in entries:
@@ -250,7 +252,7 @@ class PostgresAdapter(MemoryAdapter):
         def work(collection: Collection) -> None:
             locked = writing.lock(collection)
             writing.expect_meta(collection, wanted)
-            writing.save_meta(collection, locked, key, value, now)
+            writing.save_meta(collection, locked, key, value, now=now)
 
         await self._write(scope, work)
 
@@ -270,6 +272,10 @@ class PostgresAdapter(MemoryAdapter):
         done = await self._write(scope, work)
         await self._see_to_index(vectors)
         return done
+
+    def _make_ready(self, session: Session) -> Pgvector | None:
+        follow_analyzer(session, self._table)
+        return prepare_pgvector(session)
 
     async def _see_to_index(self, vectors: Iterable[Vector | None]) -> None:
         """Give lengths of vectors that were stored for the first time an index of their own.

@@ -101,10 +101,10 @@ def _by_index(collection: Collection, towards: Vector, options: SearchOptions, p
 def _by_comparing(collection: Collection, towards: Vector, options: SearchOptions, pgvector: Pgvector) -> list[int]:
     condition = admitted(options.scope, options.filter)
     query = (
-        "WITH found AS MATERIALIZED (SELECT v.seq, m.id, v.direction FROM {rows} WHERE {condition})"
-        " SELECT seq FROM found ORDER BY direction {away} %s::real[]::{vector}, id LIMIT %s"
+        "WITH found AS MATERIALIZED (SELECT v.seq, m.id, v.direction {away} %s::real[]::{vector} AS away"
+        " FROM {rows} WHERE {condition}) SELECT seq FROM found ORDER BY away, id LIMIT %s"
     )
-    parameters = (*condition.parameters, reals_of(towards), options.limit + _SPARE)
+    parameters = (reals_of(towards), *condition.parameters, options.limit + _SPARE)
     rows = collection.execute(query, parameters, rows=_ROWS, condition=condition.text, **pgvector.parts)
     return [seq for (seq,) in rows]
 

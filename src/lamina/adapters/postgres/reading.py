@@ -89,7 +89,7 @@ def find_twins(collection: Collection, scope: Scope, entries: Sequence[MemoryEnt
 
 
 def find_duplicate(
-    collection: Collection, scope: Scope, layer: Layer, digest: bytes, now: datetime
+    collection: Collection, scope: Scope, layer: Layer, digest: bytes, *, now: datetime
 ) -> MemoryEntry | None:
     """As `MemoryAdapter.find_duplicate`."""
     condition = admitted(scope, MemoryFilter(now=now, layers=frozenset({layer})))

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from psycopg.types.numeric import Int8
 
-from lamina.adapters._shared.entry_text import entry_of_text
+from lamina.adapters._shared.entry_text import UNREADABLE, entry_of_text
 from lamina.adapters._shared.word_ranking import distinct_terms
 from lamina.adapters.postgres.arrays import Bigints, bigints_of, texts_of, vector_of
 from lamina.adapters.postgres.conditions import comparable
@@ -51,7 +51,7 @@ def entry_of(row: Sequence[Any], tenant: str) -> MemoryEntry:
     """
     try:
         return _entry(row, tenant)
-    except (ValueError, TypeError, OverflowError, RecursionError, struct.error):
+    except (*UNREADABLE, struct.error):
         raise damaged(f"the row of the memory {row[1]!r} cannot be read") from None  # which would repeat it
 
 
@@ -130,7 +130,7 @@ def version_of(text: str) -> MemoryEntry:
     """A former version of an entry."""
     try:
         return entry_of_text(text)
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+    except UNREADABLE:
         raise damaged("a former version in the history cannot be read") from None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -12,9 +11,9 @@ from typing import Any, Final, LiteralString
 import psycopg
 from psycopg import sql
 
+from lamina.adapters._shared.options import checked_table
 from lamina.databases.postgres.migrations import Component
 from lamina.databases.postgres.schema import Schema, Session
-from lamina.errors import ConfigError
 
 __all__ = ["TENANT", "Collection", "collection_of", "name_of"]
 
@@ -23,10 +22,9 @@ TENANT: Final = "lamina.tenant"
 
 STEPS: Final = ("001_tables.sql",)
 
-_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
 _LONGEST: Final = 63
 _TABLES: Final = ("tenants", "words", "vectors", "history", "meta")
-_INDEXES: Final = ("memories_by_owner", "memories_by_digest", "memories_by_expiry", "words_by_word")
+_INDEXES: Final = ("by_owner", "by_shared", "by_digest", "by_expiry", "words_by_word")
 _FRAGMENTS: Final[dict[str, LiteralString]] = {
     "set_tenant": "(SELECT key FROM {tenants} WHERE name = current_setting('lamina.tenant', true))",
     "this_tenant": "(SELECT key FROM {tenants} WHERE name = %s)",
@@ -39,9 +37,7 @@ def collection_of(schema: str, table: str) -> Component:
     Raises:
         ConfigError: the table or the schema cannot have this name.
     """
-    if not _NAME.fullmatch(str(table)) or not isinstance(table, str):
-        remedy = "Use ASCII letters, digits and underscores, at most 63, starting with a letter."
-        raise ConfigError("table", f"{table!r:.100} cannot name a table", remedy)
+    checked_table(table, letter_first=True)
     tables = {"memories": table} | {part: name_of(table, part) for part in _TABLES}
     names = {part: name_of(table, part) for part in _INDEXES}
     steps = [files("lamina.adapters.postgres").joinpath(name).read_text("utf-8") for name in STEPS]

@@ -27,8 +27,10 @@ __all__ = ["matching", "statistics"]
 SMALL: Final = 2_000
 """Up to so many entries are looked through, whatever words they hold."""
 
+# OFFSET 0 keeps the planner from turning the two around, which it would by what it guesses of words.
 _SCOPE_FIRST: Final = (
-    "{memories} AS m JOIN {words} AS w ON w.tenant = m.tenant AND w.seq = m.seq AND w.words && %s::bigint[]"
+    "{memories} AS m JOIN LATERAL (SELECT words FROM {words} WHERE tenant = m.tenant AND seq = m.seq OFFSET 0) AS w"
+    " ON w.words && %s::bigint[]"
 )
 _WORDS_FIRST: Final = (
     "(SELECT tenant, seq, words FROM {words} WHERE words && %s::bigint[] OFFSET 0) AS w"
@@ -79,8 +81,8 @@ def _frequencies(
     hashes = hashes_of(collection.tenant, words)
     condition = admitted(scope, MemoryFilter(now=now))
     query = (
-        "SELECT f.hash, count(*) FROM {rows} JOIN unnest(%s::bigint[]) AS f (hash) ON f.hash = ANY(w.words)"
-        " WHERE {condition} GROUP BY f.hash"
+        "SELECT f.hash, count(*) FROM {rows} CROSS JOIN LATERAL unnest(w.words) AS f (hash)"
+        " WHERE f.hash = ANY(%s::bigint[]) AND {condition} GROUP BY f.hash"
     )
     parameters = (hashes, hashes, *condition.parameters)
     found = dict(collection.execute(query, parameters, rows=_rows(documents), condition=condition.text).fetchall())

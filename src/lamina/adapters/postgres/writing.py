@@ -112,7 +112,7 @@ def expect_meta(collection: Collection, expected: Mapping[str, str | None]) -> N
             check_meta_value(key, found.get(key), value)
 
 
-def save_meta(collection: Collection, locked: Locked, key: str, value: str, now: datetime) -> None:
+def save_meta(collection: Collection, locked: Locked, key: str, value: str, *, now: datetime) -> None:
     """Keep the text, which passed `check_meta`."""
     statement = (
         "INSERT INTO {meta} (tenant, key, value, saved_at) VALUES (%s, %s, %s, %s)"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
@@ -13,8 +12,10 @@ from typing import ClassVar, Final
 from qdrant_client import QdrantClient, models
 
 from lamina.adapters._shared.directions import direction, rank_by_closeness
+from lamina.adapters._shared.options import DEFAULT_TABLE, check_count, check_seconds, checked_table
 from lamina.adapters._shared.record_adapter import RecordAdapter
 from lamina.adapters._shared.records import Commit, Control, Stored
+from lamina.adapters._shared.threads import not_open
 from lamina.adapters.qdrant import reading
 from lamina.adapters.qdrant.collection import Collection
 from lamina.adapters.qdrant.conditions import admitted, any_of, gap_of, is_equal, scoped, within
@@ -33,13 +34,11 @@ from lamina.adapters.qdrant.writing import MAX_DIMENSIONS, write
 from lamina.domain.filters import Filter, MemoryFilter
 from lamina.domain.memory import Layer, MemoryEntry, Vector
 from lamina.domain.scope import Scope
-from lamina.domain.validation import check_whole_number
-from lamina.errors import AdapterError, ConfigError, InvalidInput
 from lamina.ports.memory_adapter import Capability, ListOptions, Order, SearchHit, SearchOptions
 
 __all__ = ["QdrantAdapter"]
 
-_NAME: Final = re.compile(r"[A-Za-z0-9_]{1,63}")
+_MAX_REPLICAS: Final = 99
 
 
 class QdrantAdapter(RecordAdapter):
@@ -51,7 +50,7 @@ class QdrantAdapter(RecordAdapter):
             one process at a time may open; `:memory:` keeps all in this process's memory, until `close`.
         api_key: The server's key. Over plain http it travels in the clear.
         table: The collection, made if there is none; one server holds several.
-        collection_name: The same in Qdrant's words.
+        collection_name: Another name for `table`.
         vector_size: How long the vectors will be. Without it the collection gets its place for vectors with the
             first one, which needs Qdrant 1.18 or newer.
         timeout: Seconds for each request; fractions count up.
@@ -72,21 +71,22 @@ class QdrantAdapter(RecordAdapter):
         *,
         path: str | PathLike[str] | None = None,
         api_key: str | None = None,
-        table: str | None = None,
+        table: str = DEFAULT_TABLE,
         collection_name: str | None = None,
         vector_size: int | None = None,
         timeout: float = 30,
         threads: int = 8,
         replication_factor: int | None = None,
     ) -> None:
-        super().__init__(threads=_whole("threads", threads, 1, 256))
+        super().__init__(threads=threads)
         self._location = locate(url, path, api_key)
-        self._table = _table(table, collection_name)
-        self._vector_size = None if vector_size is None else _whole("vector_size", vector_size, 1, MAX_DIMENSIONS)
-        self._replicas = None if replication_factor is None else _whole("replication_factor", replication_factor, 1, 99)
-        if not 0 < timeout <= 3_600:  # noqa: PLR2004
-            raise ConfigError("timeout", "is no time from 0 to 3600", "Give seconds.")
-        self._timeout = timeout
+        self._table = checked_table(table, collection_name=collection_name)
+        if vector_size is not None:
+            check_count("vector_size", vector_size, MAX_DIMENSIONS)
+        if replication_factor is not None:
+            check_count("replication_factor", replication_factor, _MAX_REPLICAS)
+        check_seconds(timeout=timeout)
+        self._vector_size, self._replicas, self._timeout = vector_size, replication_factor, timeout
         self._connection: Connection | None = None
         self._collection: Collection
         if path == IN_MEMORY:  # this one forgets; the class's own declaration stays as it is
@@ -117,7 +117,7 @@ class QdrantAdapter(RecordAdapter):
     @contextmanager
     def _client(self) -> Iterator[QdrantClient]:
         if self._connection is None:
-            raise AdapterError(BACKEND, "it is not open", "Call `await adapter.initialize()` first.")
+            raise not_open(self.name)
         with self._connection.turn() as client:
             yield client
 
@@ -199,23 +199,3 @@ class QdrantAdapter(RecordAdapter):
     def _number(self, filter: models.Filter) -> int:
         with self._client() as client:
             return client.count(self._table, filter, exact=True).count
-
-
-def _table(table: str | None, collection_name: str | None) -> str:
-    if table is not None and collection_name is not None and table != collection_name:
-        raise ConfigError("collection_name", "names another collection than table", "Give one of the two.")
-    name = table if table is not None else collection_name
-    if name is None:
-        return "lamina_memories"
-    if not _NAME.fullmatch(name):
-        field = "table" if table is not None else "collection_name"
-        remedy = "Use ASCII letters, digits and underscores, at most 63."
-        raise ConfigError(field, f"{name!r:.100} cannot name a collection", remedy)
-    return name
-
-
-def _whole(field: str, value: object, least: int, greatest: int) -> int:
-    try:
-        return check_whole_number(field, value, least, greatest)
-    except InvalidInput as error:
-        raise ConfigError(error.field, error.problem, error.remedy) from None

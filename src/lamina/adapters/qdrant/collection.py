@@ -10,11 +10,12 @@ from typing import Any, Final
 
 from qdrant_client import QdrantClient, models
 
+from lamina.adapters._shared.layout_version import made_by_newer
 from lamina.adapters.qdrant.conditions import is_equal
 from lamina.adapters.qdrant.connection import Connection
 from lamina.adapters.qdrant.failures import BACKEND, damaged, was_refused_as
 from lamina.adapters.qdrant.points import HEAD, TERMS, point_id, vector_name
-from lamina.errors import AdapterError, AdapterUnavailable, StoreDamaged
+from lamina.errors import AdapterError, AdapterUnavailable
 
 __all__ = ["STRONG", "Collection", "check_done"]
 
@@ -179,8 +180,7 @@ class Collection:
         if not isinstance(layout, int) or not isinstance(seq, int):
             raise damaged(f"the head of the collection {self.name} is missing or cannot be read")
         if layout > LAYOUT:
-            problem = f"the collection {self.name} was written by a newer Lamina (layout {layout}, known {LAYOUT})"
-            raise StoreDamaged(BACKEND, problem, "Install that version, or give another table.")
+            raise made_by_newer(BACKEND, f"the collection {self.name}", layout, LAYOUT)
         return seq
 
 

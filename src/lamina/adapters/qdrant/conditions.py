@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from qdrant_client import models
 
+from lamina.adapters._shared.gaps import first_gap
 from lamina.adapters._shared.leaves import element_token, presence_token, value_token
 from lamina.adapters.qdrant.points import MEMORY
 from lamina.domain.filters import And, Compare, Expiry, Filter, MemoryFilter, Not, Operator, Or
@@ -92,19 +93,19 @@ def admitted(scope: Scope, filter: MemoryFilter, *more: Condition) -> models.Fil
 
 def gap_of(where: Filter, *, finds_parts: bool) -> str | None:
     """Why one of the comparisons cannot be left to the engine, or None; `finds_parts` if it finds parts of texts."""
-    if isinstance(where, And | Or):
-        return next((gap for part in where.parts if (gap := gap_of(part, finds_parts=finds_parts))), None)
-    if isinstance(where, Not):
-        return gap_of(where.part, finds_parts=finds_parts)
-    operand = where.operand
-    if where.operator in _ORDERS:
-        if isinstance(operand, str):
-            return "Qdrant compares no texts by order."
-        if isinstance(operand, int | float) and abs(operand) >= _EXACT:
-            return "Qdrant orders numbers as 64-bit floats, which are not exact from 2**53 on."
-    if where.operator is Operator.CONTAINS and isinstance(operand, str) and not finds_parts:
-        return "Parts of texts are found by Qdrant 1.20 and newer only, and a client as new."
-    return None
+
+    def gap(compare: Compare) -> str | None:
+        operand = compare.operand
+        if compare.operator in _ORDERS:
+            if isinstance(operand, str):
+                return "Qdrant compares no texts by order."
+            if isinstance(operand, int | float) and abs(operand) >= _EXACT:
+                return "Qdrant orders numbers as 64-bit floats, which are not exact from 2**53 on."
+        if compare.operator is Operator.CONTAINS and isinstance(operand, str) and not finds_parts:
+            return "Parts of texts are found by Qdrant 1.20 and newer only, and a client as new."
+        return None
+
+    return first_gap(where, gap)
 
 
 def _condition(where: Filter) -> Condition:

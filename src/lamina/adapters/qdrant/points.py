@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -18,8 +17,9 @@ from typing import Any, Final
 from qdrant_client import models
 
 from lamina.adapters._shared.directions import direction
-from lamina.adapters._shared.entry_text import entry_of_text, pack, text_of_entry, unpack
+from lamina.adapters._shared.entry_text import UNREADABLE, entry_of_text, pack, text_of_entry, unpack
 from lamina.adapters._shared.leaves import leaf_tokens, presence_token
+from lamina.adapters._shared.names import key_of_names
 from lamina.adapters._shared.records import Control, Stored
 from lamina.adapters._shared.word_ranking import distinct_terms
 from lamina.adapters.qdrant.failures import damaged
@@ -55,8 +55,7 @@ TERMS: Final = "terms"
 
 def point_id(*names: str) -> str:
     """One UUID for each sequence of names, whatever stands in them."""
-    written = json.dumps(names).encode()
-    return str(uuid.UUID(bytes=hashlib.blake2b(written, digest_size=16).digest(), version=5))
+    return str(uuid.UUID(hex=key_of_names(*names), version=5))
 
 
 def memory_id(tenant: str, id: str) -> str:
@@ -151,7 +150,7 @@ def entry_of(record: models.Record | models.ScoredPoint) -> MemoryEntry:
     try:
         vector = payload.get("vector")
         entry = entry_of_text(payload["text"], None if vector is None else base64.b64decode(vector, validate=True))
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+    except UNREADABLE as error:
         raise damaged(f"a point cannot be read as a memory ({type(error).__name__})") from None
     if payload.get("tenant") != entry.tenant or payload.get("id") != entry.id:
         raise damaged("a point has the memory of another one")

@@ -7,10 +7,10 @@ from typing import Any, Final, TypeAlias
 
 from qdrant_client import QdrantClient, models
 
+from lamina.adapters._shared import relevance_order
 from lamina.adapters.qdrant.conditions import instants, is_equal, within
 from lamina.adapters.qdrant.failures import damaged
 from lamina.adapters.qdrant.points import PAST, TERMS, entry_of, sparse
-from lamina.domain.instants import to_micros
 from lamina.domain.memory import MemoryEntry
 from lamina.ports.memory_adapter import HISTORY_KEPT, ListOptions, SearchOptions
 
@@ -83,7 +83,7 @@ def by_relevance(client: QdrantClient, name: str, filter: models.Filter, options
     wanted = options.offset + options.limit
     if wanted <= PAGE:
         entries = _most_relevant(client, name, filter, wanted, fields=fields_of(options))
-        return sorted(entries, key=_rank)[options.offset : wanted]
+        return sorted(entries, key=relevance_order.by_relevance)[options.offset : wanted]
     keys = list(by_seq(client, name, filter, fields=["id", "seq", "relevance", "created_at"]))
     keys.sort(key=lambda each: _field(each, "id", str))
     keys.sort(key=lambda each: _field(each, "created_at", str), reverse=True)
@@ -194,10 +194,6 @@ def _most_relevant(
     if "vector" not in fields:
         last = [each.replace(embedding=None) for each in last]
     return better + newer + last
-
-
-def _rank(entry: MemoryEntry) -> tuple[float, int, str]:
-    return -entry.relevance, -to_micros(entry.created_at), entry.id
 
 
 def _field(record: models.Record, key: str, kind: Any) -> Any:

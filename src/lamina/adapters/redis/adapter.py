@@ -11,12 +11,14 @@ from typing import Any, Final
 
 from lamina.adapters._shared.directions import direction, rank_by_closeness
 from lamina.adapters._shared.entry_text import pack, text_of_entry
+from lamina.adapters._shared.gaps import gap_of_tokens
+from lamina.adapters._shared.options import DEFAULT_TABLE
 from lamina.adapters._shared.record_adapter import RecordAdapter
 from lamina.adapters._shared.records import Change, Commit, Control, Stale, Stored
+from lamina.adapters._shared.threads import not_open
 from lamina.adapters.redis.conditions import (
     Both,
     Has,
-    filter_gap,
     filter_tree,
     places,
     query_of,
@@ -76,42 +78,40 @@ class RedisAdapter(RecordAdapter):
         timeout: Seconds to wait for an answer, and for a free connection.
         connect_timeout: Seconds to wait for a connection to be made.
         index_timeout: Seconds to wait for the query engine to read in what was there before.
-        connections: How many may be open at the same time; calls beyond that wait.
+        threads: How many calls may be under way at the same time, each on a connection of its own.
         accept_eviction: Work on a server that drops memories when it is full; not persistent then.
         query_engine: Whether to use it. By default, if the server has it.
     """
 
     name = BACKEND
-    capabilities = frozenset(Capability)
-    """With the query engine; without it, an open adapter has neither vector nor text search."""
+    capabilities = frozenset(Capability)  # an open adapter without the query engine has neither search
 
     def __init__(
         self,
         url: str = "redis://localhost:6379/0",
         *,
         prefix: str = "",
-        table: str = "lamina_memories",
+        table: str = DEFAULT_TABLE,
         timeout: float = 30.0,
         connect_timeout: float = 10.0,
         index_timeout: float = 300.0,
-        connections: int = 8,
+        threads: int = 8,
         accept_eviction: bool = False,
         query_engine: bool | None = None,
     ) -> None:
-        options = read_options(
+        super().__init__(threads=threads)
+        self._options = read_options(
             url,
             prefix=prefix,
             table=table,
             timeout=timeout,
             connect_timeout=connect_timeout,
             index_timeout=index_timeout,
-            connections=connections,
+            threads=threads,
             accept_eviction=accept_eviction,
             query_engine=query_engine,
         )
-        super().__init__(threads=connections)
-        self._options = options
-        self._names = Names(options.prefix)
+        self._names = Names(self._options.prefix)
         self._server_or_none: Server | None = None
         self._index: Index | None = None
         self._evicts = False
@@ -120,7 +120,7 @@ class RedisAdapter(RecordAdapter):
         return f"RedisAdapter({self._options.place!r}, {self._options.prefix!r})"
 
     def filter_gap(self, where: Filter) -> str | None:
-        return filter_gap(where)
+        return gap_of_tokens(where, "Redis")
 
     # Opening ----------------------------------------------------------------------------------
 
@@ -163,15 +163,12 @@ class RedisAdapter(RecordAdapter):
     @property
     def _server(self) -> Server:
         if self._server_or_none is None:
-            raise AdapterError(self.name, "it is not open", "Call `await adapter.initialize()` first.")
+            raise not_open(self.name)
         return self._server_or_none
 
     # Records ----------------------------------------------------------------------------------
 
-    def _load(self, tenant: str, ids: Sequence[str]) -> builtins.list[Stored]:
-        return self._fetch(tenant, ids, with_vector=True)
-
-    def _fetch(self, tenant: str, ids: Sequence[str], *, with_vector: bool) -> builtins.list[Stored]:
+    def _load(self, tenant: str, ids: Sequence[str], *, with_vector: bool = True) -> builtins.list[Stored]:
         token, vectors = self._names.tenant(tenant), "1" if with_vector else "0"
         found: builtins.list[Stored] = []
         for start in range(0, len(ids), PAGE):
@@ -302,7 +299,7 @@ class RedisAdapter(RecordAdapter):
     def _admitted(self, ids: Sequence[str], options: ListOptions | SearchOptions) -> builtins.list[MemoryEntry]:
         """Those of the ids that the scope and the filter still admit, in their order."""
         with_vector = options.include_embeddings or options.filter.has_embedding is not None
-        stored = self._fetch(options.scope.tenant, ids, with_vector=with_vector)
+        stored = self._load(options.scope.tenant, ids, with_vector=with_vector)
         entries = [each.entry for each in stored if options.filter.admits(options.scope, each.entry)]
         return entries if options.include_embeddings else [each.replace(embedding=None) for each in entries]
 
@@ -311,7 +308,7 @@ class RedisAdapter(RecordAdapter):
     @property
     def _engine(self) -> Index:
         if self._index is None:
-            raise AdapterError(self.name, "it is not open", "Call `await adapter.initialize()` first.")
+            raise not_open(self.name)
         return self._index
 
     def _tree(self, scope: Scope, filter: MemoryFilter, *more: Has) -> Both:
@@ -326,7 +323,7 @@ class RedisAdapter(RecordAdapter):
         else:
             zeros = query_of(self._tree(options.scope, options.filter, Has(HAS_ZERO_VECTOR)))
             ids = self._engine.everything(zeros) + self._closest(pack(unit), len(embedding), options)
-        stored = self._fetch(options.scope.tenant, list(dict.fromkeys(ids)), with_vector=True)
+        stored = self._load(options.scope.tenant, list(dict.fromkeys(ids)), with_vector=True)
         pool = [
             each.entry
             for each in stored

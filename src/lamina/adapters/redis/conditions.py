@@ -35,7 +35,7 @@ from lamina.domain.instants import to_micros
 from lamina.domain.memory import SHARED_LAYERS, Layer
 from lamina.domain.scope import Scope
 
-__all__ = ["Condition", "filter_gap", "filter_tree", "places", "query_of", "scope_tree", "script_of"]
+__all__ = ["Condition", "filter_tree", "places", "query_of", "scope_tree", "script_of"]
 
 _EXACT: Final = 2**53
 """Whole numbers up to here are 64-bit floats of their own."""
@@ -82,19 +82,6 @@ Condition: TypeAlias = "Has | Range | Both | Either | Negated"
 
 _NOTHING: Final = Has("never")
 """A token that no memory has."""
-
-
-def filter_gap(where: Filter) -> str | None:
-    """Why Redis cannot evaluate the condition, or None: see `MemoryAdapter.filter_gap`."""
-    if isinstance(where, Not):
-        return filter_gap(where.part)
-    if isinstance(where, And | Or):
-        return next((gap for gap in map(filter_gap, where.parts) if gap is not None), None)
-    if where.operator in {Operator.GT, Operator.GTE, Operator.LT, Operator.LTE}:
-        return "Redis keeps metadata as keywords, which have no order."
-    if where.operator is Operator.CONTAINS and isinstance(where.operand, str):
-        return "Redis keeps metadata as keywords, and does not look for a part of a text."
-    return None
 
 
 def scope_tree(tenant: str, scope: Scope) -> Condition:

@@ -77,7 +77,7 @@ def _unreachable(error: Exception, place: str) -> AdapterError:
     if said.startswith("WRONGPASS") or "NOAUTH" in said:
         return AdapterError(BACKEND, f"{place} refused the login", "Check the user and the password of the URL.")
     if isinstance(error, foreign.MaxConnectionsError) or "No connection available" in said:
-        remedy = "Try again, or raise connections."
+        remedy = "Try again, or raise threads."
         return AdapterUnavailable(BACKEND, f"all connections to {place} were in use for too long", remedy)
     if _AGAIN.search(said):
         return AdapterUnavailable(BACKEND, f"{place} cannot serve now: {_first_words(said)}", "Try again.")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from redis.exceptions import ResponseError
 
+from lamina.adapters._shared.patience import attempts
 from lamina.adapters.redis.failures import index_is_missing, took_too_long
 from lamina.adapters.redis.layout import BACKEND, Names
 from lamina.adapters.redis.server import Server
@@ -179,18 +179,14 @@ class Index:
                 raise
 
     def _wait(self) -> None:
-        until = time.monotonic() + self._patience
-        pause = 0.001
-        while True:
+        for _ in attempts(self._patience, first=0.002, longest=0.5):
             about = self._about()
             if not int(about[b"indexing"]) and float(about[b"percent_indexed"]) >= 1:
                 break
-            if time.monotonic() > until:
-                remedy = "Try again, or raise index_timeout. Nothing is searched before, since much would be missed."
-                problem = f"{self._server.place} is still indexing what was there before"
-                raise AdapterUnavailable(BACKEND, problem, remedy)
-            time.sleep(pause)
-            pause = min(2 * pause, 0.25)
+        else:
+            remedy = "Try again, or raise index_timeout. Nothing is searched before, since much would be missed."
+            problem = f"{self._server.place} is still indexing what was there before"
+            raise AdapterUnavailable(BACKEND, problem, remedy)
         failed = int(about.get(b"hash_indexing_failures", 0))
         if failed:
             remedy = "Give another table, or see FT.INFO for the key."

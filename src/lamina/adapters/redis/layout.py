@@ -24,7 +24,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from lamina.adapters._shared.directions import direction
-from lamina.adapters._shared.entry_text import entry_of_text, pack, text_of_entry
+from lamina.adapters._shared.entry_text import UNREADABLE, entry_of_text, pack, text_of_entry
 from lamina.adapters._shared.leaves import leaf_tokens
 from lamina.adapters._shared.records import Stored
 from lamina.adapters._shared.word_ranking import distinct_terms
@@ -215,7 +215,7 @@ def stored_of(found: list[Any]) -> Stored | None:
         return None
     try:
         return Stored(entry_of_text(text, vector), version)
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+    except UNREADABLE:
         raise damaged("a memory cannot be read") from None  # the cause quotes it
 
 

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 from redis.connection import parse_url
 
-from lamina.domain.validation import check_whole_number
-from lamina.errors import ConfigError, InvalidInput, InvalidType
+from lamina.adapters._shared.options import check_seconds, checked_table
+from lamina.errors import ConfigError, InvalidType
 
 __all__ = ["Options", "read_options"]
 
@@ -20,7 +20,6 @@ _URL_REMEDY: Final = (
     "Give redis://user:password@host:port/0, rediss://... or unix:///path?db=0; special characters of the user and "
     "the password are percent-encoded, such as %40 for an @."
 )
-_TABLE: Final = re.compile("[A-Za-z0-9_]{1,63}")
 _PREFIX: Final = re.compile("[A-Za-z0-9_.:/-]{0,200}")
 _DATABASE: Final = re.compile("/?[0-9]*")
 _IN_URL: Final = re.compile("host|port|db|username|password|path|connection_class|client_name|ssl_.*")
@@ -39,7 +38,7 @@ class Options:
     timeout: float
     connect_timeout: float
     index_timeout: float
-    connections: int
+    threads: int
     accept_eviction: bool
     query_engine: bool | None
 
@@ -51,20 +50,13 @@ def read_options(url: str, *, prefix: object, table: object, **others: Any) -> O
         ConfigError: an option has a value that cannot be used. A URL is never repeated in it.
     """
     address, place = _read_url(url)
-    if not isinstance(table, str) or not _TABLE.fullmatch(table):
-        raise ConfigError("table", f"cannot be {table!r}", "Use 1 to 63 ASCII letters, digits and underscores.")
     if not isinstance(prefix, str) or not _PREFIX.fullmatch(prefix):
         remedy = "Use at most 200 ASCII letters, digits and any of _ . : / -"
         raise ConfigError("prefix", f"cannot be {prefix!r}", remedy)
-    for name in ("timeout", "connect_timeout", "index_timeout"):
-        _check_seconds(name, others[name])
-    try:
-        check_whole_number("connections", others["connections"], 1, 1_000)
-    except InvalidInput as error:
-        raise ConfigError(error.field, error.problem, error.remedy) from None
+    check_seconds(**{name: others[name] for name in ("timeout", "connect_timeout", "index_timeout")})
     _check_kind("accept_eviction", others["accept_eviction"], bool)
     _check_kind("query_engine", others["query_engine"], bool | None)
-    return Options(address=address, place=place, prefix=f"{prefix}{table}:", **others)
+    return Options(address=address, place=place, prefix=f"{prefix}{checked_table(table)}:", **others)
 
 
 def _read_url(url: str) -> tuple[Mapping[str, Any], str]:
@@ -88,11 +80,6 @@ def _read_url(url: str) -> tuple[Mapping[str, Any], str]:
         raise ConfigError("url", "cannot be read as a URL of Redis", _URL_REMEDY)
     port = "" if is_socket else f":{address.get('port', 6379)}"
     return address, f"{host}{port}/{address.get('db', 0)}"
-
-
-def _check_seconds(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 3_600:  # noqa: PLR2004
-        raise ConfigError(name, f"cannot be {value!r}", "Give seconds: more than 0, and at most an hour.")
 
 
 def _check_kind(name: str, value: object, kind: Any) -> None:

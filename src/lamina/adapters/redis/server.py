@@ -40,7 +40,7 @@ class Server:
         self._counting = threading.Lock()
         self._pool = redis.BlockingConnectionPool(
             **{"host": "localhost", **options.address} if "path" not in options.address else options.address,
-            max_connections=options.connections,
+            max_connections=options.threads,
             timeout=options.timeout,
             socket_timeout=options.timeout,
             socket_connect_timeout=options.connect_timeout,

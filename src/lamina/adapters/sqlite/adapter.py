@@ -11,6 +11,7 @@ from os import PathLike
 from typing import Any, ClassVar, TypeVar
 
 from lamina.adapters._shared.entry_text import pack
+from lamina.adapters._shared.options import DEFAULT_TABLE
 from lamina.adapters.sqlite import checking, reading, words
 from lamina.adapters.sqlite.migrations import MIGRATIONS, CollectionTables, Migration
 from lamina.adapters.sqlite.partitions import expected_dimensions, resolve
@@ -82,7 +83,7 @@ class SqliteAdapter(MemoryAdapter):
         path: str | PathLike[str] | None = None,
         *,
         database: SqliteDatabase | None = None,
-        table: str = "lamina_memories",
+        table: str = DEFAULT_TABLE,
         busy_timeout: float = BUSY_TIMEOUT,
         readers: int = READERS,
         backup: bool = True,

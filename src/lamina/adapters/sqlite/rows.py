@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from lamina.adapters._shared.entry_text import unpack
+from lamina.adapters._shared.entry_text import UNREADABLE, unpack
 from lamina.databases.sqlite.failures import BACKEND, RESTORE
 from lamina.domain.instants import from_micros, to_micros
 from lamina.domain.memory import Layer, MemoryEntry, Trust
@@ -47,7 +47,7 @@ def entry_of(row: Sequence[Any], embedding: bytes | None = None) -> MemoryEntry:
     """
     try:
         return _entry(row, embedding)
-    except (ValueError, TypeError, OverflowError, RecursionError):
+    except UNREADABLE:
         raise StoreDamaged(
             BACKEND, f"the row of the memory {row[2]!r} cannot be read", RESTORE
         ) from None  # which would repeat it
@@ -81,7 +81,7 @@ def version_of(text: str) -> MemoryEntry:
     try:
         fields = json.loads(text)
         return _entry([fields[name] for name in (*_READ, *_PLACE)], None)
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+    except UNREADABLE:
         raise StoreDamaged(BACKEND, "a former version in the history cannot be read", RESTORE) from None
 
 

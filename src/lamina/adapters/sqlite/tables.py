@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from lamina.adapters._shared.options import checked_table
 from lamina.errors import ConfigError
 
 __all__ = ["Collection", "Tables"]
 
-_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
 _PARTS: Final = ("partitions", "text", "vectors", "blocks", "history", "meta", "counters")
 _DERIVED: Final = {
     "memories_by_seq": "{memories}_by_seq",
@@ -39,9 +38,9 @@ class Tables:
     """The tables of one collection. Only these names, quoted, are ever formatted into SQL; all else is bound."""
 
     def __init__(self, prefix: str) -> None:
-        if not _NAME.fullmatch(prefix) or prefix.lower().startswith("sqlite"):
-            remedy = "Use ASCII letters, digits and underscores, at most 63, starting with a letter."
-            raise ConfigError("table", f"{prefix!r} cannot name a table", remedy)
+        checked_table(prefix, letter_first=True)
+        if prefix.lower().startswith("sqlite"):
+            raise ConfigError("table", f"{prefix!r} begins as SQLite's own tables do", "Choose another name.")
         self.prefix = prefix
         self.names: Final = {"memories": prefix} | {part: f"{prefix}_{part}" for part in _PARTS}
         self.taken: Final = {*self.names.values(), *(each.format_map(self.names) for each in _DERIVED.values())}

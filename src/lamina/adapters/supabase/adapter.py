@@ -11,13 +11,16 @@ from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from lamina.adapters._shared.directions import rank_by_closeness
+from lamina.adapters._shared.layout_version import made_by_newer
+from lamina.adapters._shared.options import DEFAULT_TABLE, check_count, check_seconds
+from lamina.adapters._shared.patience import attempts
 from lamina.adapters._shared.record_adapter import DIMENSIONS, RecordAdapter
 from lamina.adapters._shared.records import Commit, Control, Stale, Stored
+from lamina.adapters._shared.threads import not_open
 from lamina.adapters.supabase.failures import BACKEND, MISSING, Refused, damaged, translated
 from lamina.adapters.supabase.options import (
     Token,
     check_name,
-    check_number,
     checked_keys,
     checked_place,
 )
@@ -45,7 +48,7 @@ from lamina.domain.filters import MemoryFilter
 from lamina.domain.memory import Layer, MemoryEntry, Vector
 from lamina.domain.scope import Scope
 from lamina.domain.text import is_clean
-from lamina.errors import ConfigError, StoreDamaged
+from lamina.errors import ConfigError
 from lamina.ports.memory_adapter import Capability, ListOptions, Order, SearchHit, SearchOptions
 
 __all__ = ["SupabaseAdapter"]
@@ -92,15 +95,14 @@ class SupabaseAdapter(RecordAdapter):
         project_ref: str | None = None,
         management_url: str = MANAGEMENT_URL,
         schema: str = "public",
-        table: str = "lamina_memories",
+        table: str = DEFAULT_TABLE,
         timeout: float = 60.0,
         retries: int = 3,
         threads: int = 8,
     ) -> None:
-        check_number("threads", threads, least=1, whole=True)
-        check_number("timeout", timeout, least=0.001)
-        check_number("retries", retries, least=0, whole=True)
         super().__init__(threads=threads)
+        check_seconds(timeout=timeout)
+        check_count("retries", retries, 20, least=0)
         self._place = checked_place(url)
         self._keys = checked_keys(anon_key=anon_key, api_key=api_key, service_key=service_key, user_token=user_token)
         self._table = check_name("table", table)
@@ -119,7 +121,7 @@ class SupabaseAdapter(RecordAdapter):
         return f"SupabaseAdapter({self._place.host!r}, table={self._table!r})"
 
     @staticmethod
-    def setup_sql(*, table: str = "lamina_memories", schema: str = "public") -> str:
+    def setup_sql(*, table: str = DEFAULT_TABLE, schema: str = "public") -> str:
         """What the project's SQL editor is to run once, to make a collection or bring it up to date."""
         return setup_sql(table, schema)
 
@@ -136,13 +138,12 @@ class SupabaseAdapter(RecordAdapter):
         )
         version = self._version()
         if version < VERSION and self._set_up():
-            until, wait = time.monotonic() + _NOTICED_AFTER, 0.02
-            while (version := self._version()) < VERSION and time.monotonic() < until:
-                time.sleep(wait)
-                wait = min(2 * wait, 1.0)
+            for _ in attempts(_NOTICED_AFTER, first=0.04, longest=2.0):
+                version = self._version()
+                if version >= VERSION:
+                    break
         if version > VERSION:
-            problem = f"{self._table} in {self._place.host} has the version {version}, and this Lamina knows {VERSION}"
-            raise StoreDamaged(self.name, problem, "Use the newest Lamina with it; it was not changed.")
+            raise made_by_newer(self.name, f"{self._table} in {self._place.host}", version, VERSION)
         if version < VERSION:
             raise Refused(404, "PGRST202")
 
@@ -187,7 +188,7 @@ class SupabaseAdapter(RecordAdapter):
 
     def _call(self, function: str, **arguments: Any) -> Any:
         if self._rest is None:
-            raise damaged("the adapter is shut")
+            raise not_open(self.name)
         named = {f"p_{name}": value for name, value in arguments.items()}
         return self._rest.post(f"{self._table}__{function}", named)
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
+from lamina.adapters._shared.options import one_of
 from lamina.errors import ConfigError
 
-__all__ = ["Keys", "Place", "Token", "check_name", "check_number", "checked_keys", "checked_place"]
+__all__ = ["Keys", "Place", "Token", "check_name", "checked_keys", "checked_place"]
 
 Token: TypeAlias = str | Callable[[], str]
 """The JWT of a signed-in user, or what gives one that is still valid."""
@@ -92,9 +93,7 @@ def checked_keys(
     for name, key in given.items():
         if key is not None:
             _check_key(name, key)
-    if anon_key is not None and api_key is not None and anon_key != api_key:
-        raise ConfigError("api_key", "is another than anon_key, which is the same option", "Give one of them.")
-    public = anon_key if anon_key is not None else api_key
+    public = one_of("anon_key", anon_key, api_key=api_key)
     if service_key is not None and user_token is not None:
         raise ConfigError("user_token", "is given beside service_key, which reaches all tenants", "Give one of them.")
     if service_key is not None:
@@ -115,14 +114,6 @@ def check_name(field_name: str, name: object, longest: int = 40) -> str:
         problem = f"must be 1 to {longest} ASCII letters, digits and single underscores, and begin with no digit"
         raise ConfigError(field_name, problem, "Give such a name, such as lamina_memories.")
     return name
-
-
-def check_number(field_name: str, number: object, *, least: float, whole: bool = False) -> None:
-    """Refuse what is no number of at least this much."""
-    kinds = int if whole else (int, float)
-    if isinstance(number, bool) or not isinstance(number, kinds) or not least <= number <= 1e6:  # noqa: PLR2004
-        kind = "a whole number" if whole else "a number"
-        raise ConfigError(field_name, f"must be {kind} from {least:g} to 1e6", "Give such a number.")
 
 
 def _check_key(name: str, key: object) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from lamina.adapters._shared.directions import direction
-from lamina.adapters._shared.entry_text import entry_of_text, pack, text_of_entry
+from lamina.adapters._shared.entry_text import UNREADABLE, entry_of_text, pack, text_of_entry
 from lamina.adapters._shared.records import Change, Commit, Control, Stored
 from lamina.adapters._shared.word_ranking import distinct_terms
 from lamina.adapters.supabase.failures import damaged
@@ -165,7 +164,7 @@ def stored_of(row: Any, tenant: str) -> Stored:
     try:
         text, vector, version = row
         entry = entry_of_text(text, None if vector is None else base64.b64decode(vector))
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError, binascii.Error) as error:
+    except UNREADABLE as error:
         raise damaged(f"a memory cannot be read ({type(error).__name__})") from None
     if entry.tenant != tenant:
         raise damaged("a memory says that it belongs to another tenant than its row")

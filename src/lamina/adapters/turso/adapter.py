@@ -10,12 +10,13 @@ from os import PathLike
 from typing import ClassVar, Final, TypeVar
 
 from lamina.adapters._shared.directions import rank_by_closeness
-from lamina.adapters._shared.entry_text import entry_of_text
+from lamina.adapters._shared.entry_text import UNREADABLE, entry_of_text
+from lamina.adapters._shared.options import DEFAULT_TABLE, check_seconds
 from lamina.adapters._shared.record_adapter import RecordAdapter
 from lamina.adapters._shared.records import Commit, Control, Stored
 from lamina.adapters._shared.where_sql import Sql, conjunction, json_list, scope_sql
 from lamina.adapters.turso import nearest
-from lamina.adapters.turso.address import address_of, check_limits
+from lamina.adapters.turso.address import address_of
 from lamina.adapters.turso.commits import changes_of, guard_of, lengths_of
 from lamina.adapters.turso.failures import BACKEND, Failed, damaged, translated
 from lamina.adapters.turso.opening import opened, runner_of, vector_lengths
@@ -52,7 +53,7 @@ class TursoAdapter(RecordAdapter):
         timeout: Seconds to wait for an answer of the server.
         connect_timeout: Seconds to wait for a connection to it.
         busy_timeout: With a file: seconds to wait for another process that is writing.
-        connections: How many calls may be under way at the same time.
+        threads: How many calls may be under way at the same time.
 
     Raises:
         ConfigError: an option is wrong, or two do not go together.
@@ -69,21 +70,21 @@ class TursoAdapter(RecordAdapter):
         path: str | PathLike[str] | None = None,
         auth_token: str | None = None,
         replica_path: str | PathLike[str] | None = None,
-        table: str = "lamina_memories",
+        table: str = DEFAULT_TABLE,
         sync_every: float = 60.0,
         vector_index: bool = False,
         timeout: float = 30.0,
         connect_timeout: float = 10.0,
         busy_timeout: float = 30.0,
-        connections: int = 8,
+        threads: int = 8,
     ) -> None:
         limits = {"timeout": timeout, "connect_timeout": connect_timeout, "busy_timeout": busy_timeout}
-        check_limits({**limits, "sync_every": sync_every}, connections)
-        super().__init__(threads=connections)
+        check_seconds(**limits, sync_every=sync_every)
+        super().__init__(threads=threads)
         self._tables = Tables(table)
         address = address_of(url, path, replica_path, auth_token)
         self._runner = runner_of(
-            address, auth_token, self._tables, sync_every=sync_every, connections=connections, **limits
+            address, auth_token, self._tables, sync_every=sync_every, connections=threads, **limits
         )
         self._is_indexed = vector_index
         self._lengths: frozenset[int] = frozenset()
@@ -252,7 +253,7 @@ def _entry(row: Row) -> MemoryEntry:
     _, text, embedding = row
     try:
         return entry_of_text(text, embedding)
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+    except UNREADABLE:
         raise damaged("a memory cannot be read") from None
 
 

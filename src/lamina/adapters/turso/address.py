@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -11,10 +10,7 @@ from urllib.parse import urlsplit
 
 from lamina.errors import ConfigError
 
-__all__ = ["Address", "address_of", "check_limits"]
-
-DAY: Final = 86_400
-MOST_CONNECTIONS: Final = 1_000
+__all__ = ["Address", "address_of"]
 
 _SCHEMES: Final = {"libsql": "https", "https": "https", "http": "http"}
 _URL: Final = "Write libsql://name.turso.io, https://host or http://host:port; or give the path of a file."
@@ -51,19 +47,6 @@ def address_of(
         raise ConfigError("auth_token", "is no token", "Give the token as the service shows it, or None.")
     address, host = _remote(url or "")
     return Address(address, None if replica_path is None else _local("replica_path", replica_path).path, host)
-
-
-def check_limits(seconds: Mapping[str, object], connections: object) -> None:
-    """Refuse what is no time-out, and no number of connections.
-
-    Raises:
-        ConfigError: one of them is not.
-    """
-    for name, value in seconds.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= DAY:
-            raise ConfigError(name, "is no number of seconds", "Give a number above 0, of a day at most.")
-    if isinstance(connections, bool) or not isinstance(connections, int) or not 1 <= connections <= MOST_CONNECTIONS:
-        raise ConfigError("connections", f"must be from 1 to {MOST_CONNECTIONS}", "Give such a whole number.")
 
 
 def _file_of(url: object) -> str | None:

@@ -10,7 +10,7 @@ import httpx2
 
 from lamina.errors import AdapterError, AdapterUnavailable, InvalidInput, LaminaError, StoreDamaged
 
-__all__ = ["BACKEND", "Failed", "damaged", "translated"]
+__all__ = ["BACKEND", "BUSY", "Failed", "damaged", "translated"]
 
 BACKEND: Final = "turso"
 
@@ -20,7 +20,8 @@ _UNKNOWN: Final = (
     "Try again. Whether a change was kept is not known; storing again under the same id adds nothing twice."
 )
 _AGAIN: Final = "Nothing of this call was written. Try again."
-_BUSY: Final = ("database is locked", "database table is locked", "TRANSACTION_TIMEOUT", "TRANSACTION_BUSY")
+BUSY: Final = "TRANSACTION_BUSY"
+_BUSY: Final = ("database is locked", "database table is locked", "TRANSACTION_TIMEOUT", BUSY)
 _BACKUP: Final = "Restore the database from a backup, or give another `table`."
 _RIGHTS: Final = "Check the path, and the rights to it."
 

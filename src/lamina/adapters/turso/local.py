@@ -6,17 +6,16 @@ writer: that is done here.
 
 from __future__ import annotations
 
-import random
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from lamina.adapters._shared.patience import attempts
 from lamina.adapters._shared.records import Stale
 from lamina.adapters._shared.where_sql import Sql
-from lamina.adapters.turso.failures import Failed
+from lamina.adapters.turso.failures import BUSY, Failed
 from lamina.adapters.turso.runner import STALE, Row
 from lamina.errors import MissingExtra
 
@@ -128,16 +127,13 @@ class Local:
 
     def _patiently(self, work: Callable[[], T]) -> T:
         """The work's result, tried again while another process is writing."""
-        until = time.monotonic() + self._busy_timeout
-        wait = 0.001
-        while True:
+        for _ in attempts(self._busy_timeout, first=0.001, longest=0.05):
             try:
                 return work()
             except Failed as error:
-                if not error.is_busy or time.monotonic() > until:
+                if not error.is_busy:
                     raise
-            time.sleep(random.uniform(0, wait))  # noqa: S311 - so that writers do not meet again
-            wait = min(2 * wait, 0.05)
+        raise Failed("", BUSY)
 
 
 def _check(connection: Any, guard: Sql) -> None:

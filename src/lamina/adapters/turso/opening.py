@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lamina.adapters._shared.layout_version import made_by_newer
 from lamina.adapters._shared.records import Stale
 from lamina.adapters._shared.where_sql import Sql, json_list
 from lamina.adapters._shared.word_ranking import distinct_terms
@@ -11,7 +12,7 @@ from lamina.adapters.turso.remote import Remote
 from lamina.adapters.turso.runner import Runner
 from lamina.adapters.turso.tables import SCHEMA_VERSION, Tables
 from lamina.domain.lexical import ANALYZER_VERSION
-from lamina.errors import ConfigError, StoreDamaged
+from lamina.errors import ConfigError
 
 __all__ = ["opened", "runner_of", "vector_lengths"]
 
@@ -98,8 +99,7 @@ def _check_version(runner: Runner, tables: Tables) -> None:
     if "schema" not in numbers or "analyzer" not in numbers:
         raise damaged("the tables do not say which version they are")
     if numbers["schema"] > SCHEMA_VERSION:
-        problem = f"its tables were made by a newer Lamina (version {numbers['schema']}, known is {SCHEMA_VERSION})"
-        raise StoreDamaged(BACKEND, problem, "Install that Lamina; nothing was changed.")
+        raise made_by_newer(BACKEND, f"the collection {tables.prefix}", numbers["schema"], SCHEMA_VERSION)
     if numbers["analyzer"] != ANALYZER_VERSION:
         _index_anew(runner, tables)
 

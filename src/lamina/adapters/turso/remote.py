@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import base64
-import random
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Final
@@ -12,9 +10,10 @@ from typing import Any, Final
 import httpx2
 
 from lamina.adapters._shared.code_word import code_word
+from lamina.adapters._shared.patience import attempts
 from lamina.adapters._shared.records import Stale
 from lamina.adapters._shared.where_sql import Sql
-from lamina.adapters.turso.failures import Failed
+from lamina.adapters.turso.failures import BUSY, Failed
 from lamina.adapters.turso.runner import STALE, Row
 
 __all__ = ["Remote"]
@@ -74,16 +73,13 @@ class Remote:
             return _rows(answer["result"])
 
     def write(self, changes: Sequence[Sql], guard: Sql | None = None) -> list[list[Row]]:
-        until = time.monotonic() + self._patience
-        pause = 0.01
-        while True:
+        for _ in attempts(self._patience, first=0.01, longest=0.5):
             try:
                 return self._transact(changes, guard)
             except Failed as error:  # another writer was before it, so that nothing was written: it may be repeated
-                if not error.is_busy or time.monotonic() > until:
+                if not error.is_busy:
                     raise
-            time.sleep(random.uniform(0, pause))  # noqa: S311 - so that writers do not meet again
-            pause = min(2 * pause, 0.5)
+        raise Failed("", BUSY)
 
     def _transact(self, changes: Sequence[Sql], guard: Sql | None) -> list[list[Row]]:
         sqls = [Sql("BEGIN IMMEDIATE"), *([] if guard is None else [guard]), *changes, Sql("COMMIT")]

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final
 
+from lamina.adapters._shared.patience import attempts
 from lamina.adapters._shared.where_sql import Sql
 from lamina.adapters.turso.failures import Failed
 from lamina.adapters.turso.local import Local
@@ -119,22 +120,18 @@ class Replica:
                 log.warning("The replica could not be brought up to date; it is read as it is.")
 
     def _wait_for_own(self) -> None:
-        until = time.monotonic() + WAIT
-        pause = 0.02
-        while True:
+        missing = behind = Failed("", "REPLICA_BEHIND")
+        for _ in attempts(WAIT, first=0.04, longest=1.0):
             try:
                 self._synchronise()
                 if self._wanted <= self._seen:
                     return
-                missing = Failed("", "REPLICA_BEHIND")
+                missing = behind
             except Failed as error:  # servers refuse for a moment while they compact their log
                 if error.code != DOWN:
                     raise
                 missing = error
-            if time.monotonic() > until:
-                raise missing
-            time.sleep(pause)
-            pause = min(2 * pause, 0.5)
+        raise missing
 
     def _synchronise(self) -> None:
         self._follower.synchronise()

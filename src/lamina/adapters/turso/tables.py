@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from importlib.resources import files
 from typing import Any, Final
 
+from lamina.adapters._shared.options import checked_table
 from lamina.adapters._shared.where_sql import Sql
 from lamina.domain.lexical import ANALYZER_VERSION
 from lamina.domain.memory import SHARED_LAYERS
@@ -16,7 +16,6 @@ __all__ = ["SCHEMA_VERSION", "Tables"]
 
 SCHEMA_VERSION: Final = 1
 
-_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
 _LONG: Final = 128
 """From this length on, the signs of a vector's numbers are enough for its neighbours in the index to be told apart."""
 _PARTS: Final = ("text", "history", "controls", "counters")
@@ -29,9 +28,9 @@ class Tables:
     """The tables of one collection. Only these names, quoted, are ever formatted into SQL; all else is bound."""
 
     def __init__(self, prefix: str) -> None:
-        if not _NAME.fullmatch(str(prefix)) or prefix.lower().startswith("sqlite"):
-            remedy = "Use ASCII letters, digits and underscores, at most 63, starting with a letter."
-            raise ConfigError("table", f"{prefix!r} cannot name a table", remedy)
+        checked_table(prefix, letter_first=True)
+        if prefix.lower().startswith("sqlite"):
+            raise ConfigError("table", f"{prefix!r} begins as SQLite's own tables do", "Choose another name.")
         self.prefix = prefix
         self.counters: Final = f"{prefix}_counters"
         names = {"memories": prefix} | {part: f"{prefix}_{part}" for part in _PARTS}

@@ -154,11 +154,11 @@ class RoundTripContract:
         assert fields_of(whole.entry) == fields_of(full())
 
     async def test_the_first_and_the_last_instants_come_back_and_are_told_apart(self, adapter: MemoryAdapter) -> None:
-        first, last = (each.replace(tzinfo=UTC) for each in (datetime.min, datetime.max))
+        first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
         tick = timedelta(microseconds=1)
         instants = {"m1": first, "m2": first + tick, "m3": last - tick, "m4": last}
         names = ("created_at", "updated_at", "last_accessed_at", "occurred_at", "valid_until")
-        entries = [memory(id, **dict.fromkeys(names, at), expires_at=last) for id, at in instants.items()]
+        entries = [memory(id, expires_at=last).replace(**dict.fromkeys(names, at)) for id, at in instants.items()]
         await adapter.store_many(MINE, entries)
         found = await listed(adapter)
         assert [fields_of(each) for each in found] == [fields_of(each) for each in entries]

@@ -1,7 +1,7 @@
 """Numbers that grow, without anybody who counts.
 
-Pinecone has no counter: nothing there can be changed on a condition. So a `seq` is the instant, in
-microseconds, with chance below it. Those of one adapter grow whatever the clock does; those of
+Some backends have no counter: nothing there can be changed on a condition. So a `seq` is the instant,
+in microseconds, with chance below it. Those of one adapter grow whatever the clock does; those of
 several processes differ, and lie in the order of their machines' clocks.
 """
 
@@ -12,11 +12,13 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from lamina.adapters.pinecone.rows import SLOTS
 from lamina.domain.instants import to_micros
 from lamina.ports.clock import Clock
 
-__all__ = ["Sequence"]
+__all__ = ["SLOTS", "Sequence"]
+
+SLOTS: Final = 2048
+"""How many `seq`s a microsecond has."""
 
 AHEAD: Final = 60 * 1_000_000 * SLOTS
 """A minute of numbers: how far ahead of the last one the mark lies that is kept in the store."""
