@@ -162,6 +162,24 @@ class BatchContract:
         await write({"key": "right", "other key": "value", "absent": None})
         assert [each.content for each in await listed(adapter)] in (["new"], ["old", "new"])
 
+    async def test_an_empty_batch_expects_meta_too(self, adapter: MemoryAdapter) -> None:
+        await adapter.save_meta(MINE, "key", "right", NOW)
+        assert await adapter.store_many(MINE, [], expected_meta={"key": "right"}) == []
+        assert await adapter.update_many(MINE, [], expected_meta={"key": "right"}) == []
+        with pytest.raises(Conflict):
+            await adapter.store_many(MINE, [], expected_meta={"key": "wrong"})
+        with pytest.raises(Conflict):
+            await adapter.update_many(MINE, [], expected_meta={"key": None})
+
+    async def test_what_takes_an_expired_ones_place_in_a_batch_comes_last(self, adapter: MemoryAdapter) -> None:
+        expired = memory("m1", "once", expires_at=second(-1))
+        await adapter.store_many(MINE, [expired, memory("m2"), memory("m1", "anew")])
+        entries = await listed(adapter)
+        assert [(each.id, each.content, each.revision) for each in entries] == [
+            ("m2", "the harbour lamp is lit", 1),
+            ("m1", "anew", 1),
+        ]
+
     async def test_deletions_answer_in_order(self, adapter: MemoryAdapter) -> None:
         await put(adapter, *(memory(f"m{number}", embedding=[1.0, 0.0]) for number in range(4)))
         assert await adapter.delete_many(MINE, ["m2", "none", "m0", "m2"]) == [True, False, True, False]

@@ -265,6 +265,17 @@ class ScopeContract:
                 await _store(adapter, Scope("acme", taken.owner, taken.namespace), taken, many=many)
         assert await adapter.get(MINE, "secret") == before
 
+    async def test_nobody_moves_a_memory_out_of_the_scope(self, adapter: MemoryAdapter) -> None:
+        await put(adapter, memory(owner="bob", layer=Layer.GLOBAL))
+        shared = Scope("acme", "ada", "notes", include_shared=True)
+        moved = {"layer": Layer.LONGTERM}
+        with pytest.raises(ScopeError):
+            await adapter.update(shared, "m1", moved)
+        with pytest.raises(ScopeError):
+            await adapter.update_many(shared, [Update("m1", moved)])
+        assert ids(await listed(adapter, shared)) == ["m1"]
+        assert await adapter.update(shared, "m1", {"layer": Layer.ORGANIZATIONAL}) is True
+
     async def test_a_twin_is_one_of_the_same_owner_namespace_and_layer(self, adapter: MemoryAdapter) -> None:
         everything = Scope("acme")
         one = memory("m1", "said once")
