@@ -152,8 +152,9 @@ class MemoryAdapter(ABC):
         raise Unsupported(f"The {self.name} adapter", Capability.VECTOR)
 
     async def search_by_text(self, query: str, options: SearchOptions) -> builtins.list[SearchHit]:
-        """The entries that hold the query's words, by lexical similarity, best first, ties by id.
+        """The entries that hold the query's words, by lexical similarity, best first.
 
+        Equally similar ones go by a measure of the backend's own, if it has one, and then by id.
         The query is plain text, never a grammar. One without a single term finds nothing. Backends
         may rank a larger pool by a measure of their own first. Needs `Capability.TEXT`.
         """
