@@ -1,7 +1,8 @@
 """Writes what a run of the memory contract showed into the documents: `--write-contract-table`.
 
 Each contract class says by `service` what it runs against: a name in `tests/services.toml`, or words for what is
-no service; without one it runs against the backend itself, which is in this process.
+no service; without one it runs against the backend itself, which is in this process. A class may be made of parts of
+the contract only.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Final
 import pytest
 import services
 
-from lamina.testing import MemoryAdapterContract
+from lamina.testing import memory_contract
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "adapter-results.md"
 BEGIN: Final = "<!-- results: begin -->\n"
@@ -44,7 +45,7 @@ class Results:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         for item in items:
             tested = getattr(item, "cls", None)
-            if tested is not None and issubclass(tested, MemoryAdapterContract) and "/adapters/test_" in item.nodeid:
+            if tested is not None and _has_a_part(tested) and "/adapters/test_" in item.nodeid:
                 item.user_properties.append((PROPERTY, (tested.__name__, getattr(tested, "service", None))))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -78,6 +79,11 @@ class Results:
             reasons += [f"- {shown}: {reason} ({number})" for reason, number in sorted(self._gaps[name].items())]
         gaps = "\n".join(reasons) or "None."
         return "\n".join(rows) + f"\n\n### Known gaps\n\n{gaps}\n"
+
+
+def _has_a_part(tested: type) -> bool:
+    """Whether the class has some of the contract, or all of it."""
+    return any(each.__module__.startswith(memory_contract.__name__) for each in tested.__mro__)
 
 
 def _against(service: str | None, described: Mapping[str, Mapping[str, str]]) -> str:
