@@ -39,8 +39,9 @@ class TestQdrantAdapterAgainstAWireFakeOverTheLocalEngine(MemoryAdapterContract)
     service = "qdrant"
 
     @pytest.fixture
-    async def adapter(self, qdrant, qdrant_table) -> AsyncIterator[QdrantAdapter]:
-        adapter = QdrantAdapter(qdrant.url, table=qdrant_table)
+    async def adapter(self, qdrant) -> AsyncIterator[QdrantAdapter]:
+        adapter = QdrantAdapter(qdrant.url, table="contract")
         await adapter.initialize()
         yield adapter
         await adapter.close()
+        qdrant.empty("contract")
