@@ -9,13 +9,15 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import bson
 import pymongo
 import pytest
 import services
 from cutting_proxy import CuttingProxy
+
+_FEW: Final = 100
 
 
 class MongoDBServer(services.Process):
@@ -65,6 +67,15 @@ class MongoDBServer(services.Process):
                 yield
             finally:
                 client.admin.command({"configureFailPoint": "failCommand", "mode": "off"})
+
+    def empty(self, client: pymongo.MongoClient[Any], table: str, database: str = "lamina") -> None:
+        """Remove what an adapter stored, and where it is much, the collections as well."""
+        for name in (table, f"{table}.history", f"{table}.controls"):
+            collection = client[database][name]
+            if collection.estimated_document_count() > _FEW:
+                collection.drop()
+            else:
+                collection.delete_many({})
 
     def drop(self, table: str, database: str = "lamina") -> None:
         """Remove what an adapter made."""

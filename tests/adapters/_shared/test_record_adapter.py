@@ -19,7 +19,11 @@ from lamina.domain.scope import Scope
 from lamina.errors import AdapterError, AdapterUnavailable, InvalidInput
 from lamina.ports.memory_adapter import Capability, ListOptions, Order, SearchOptions
 from lamina.testing import MemoryAdapterContract
+from lamina.testing.memory_contract.batches import BatchContract
+from lamina.testing.memory_contract.concurrency import ConcurrencyContract
+from lamina.testing.memory_contract.history import HistoryContract
 from lamina.testing.memory_contract.material import NOW, memory
+from lamina.testing.memory_contract.writing import DuplicateContract, WritingContract
 
 
 class RecordsInADict(RecordAdapter):
@@ -153,7 +157,9 @@ class InGroups(RecordsInADict):
     group = 3
 
 
-class TestRecordsInGroups(MemoryAdapterContract):
+class TestRecordsInGroups(WritingContract, DuplicateContract, BatchContract, HistoryContract, ConcurrencyContract):
+    """What is written, since it goes in groups; it is read as ever."""
+
     @pytest.fixture
     async def adapter(self) -> AsyncIterator[InGroups]:
         adapter = InGroups()

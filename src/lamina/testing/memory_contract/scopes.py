@@ -120,16 +120,14 @@ class ScopeContract:
     async def test_names_that_look_alike_are_different_names(
         self, adapter: MemoryAdapter, part: Part, read: Read
     ) -> None:
-        for number, name in enumerate(HOSTILE):
-            await put(adapter, _named(part, name, f"m{number}"))
+        await _put_hostile(adapter, part)
         for number, name in enumerate(HOSTILE):
             found = await read(adapter, _scope(part, name))
             assert found in ([f"m{number}"], ["?"]), name
 
     @pytest.mark.parametrize("part", ["tenant", "owner", "namespace"])
     async def test_an_id_is_looked_up_under_exactly_its_names(self, adapter: MemoryAdapter, part: Part) -> None:
-        for number, name in enumerate(HOSTILE):
-            await put(adapter, _named(part, name, f"m{number}"))
+        await _put_hostile(adapter, part)
         for number, name in enumerate(HOSTILE):
             found = [other for other in HOSTILE if await adapter.get(_scope(part, other), f"m{number}")]
             assert found == [name]
@@ -347,6 +345,15 @@ class ScopeContract:
 
 def _named(part: Part, name: str, id: str) -> MemoryEntry:
     return memory(id, "the harbour lamp", embedding=[1.0, 0.0], **{part: name})
+
+
+async def _put_hostile(adapter: MemoryAdapter, part: Part) -> None:
+    """One memory under each of the names, in one batch where they are one tenant's."""
+    entries = [_named(part, name, f"m{number}") for number, name in enumerate(HOSTILE)]
+    if part == "tenant":
+        await put(adapter, *entries)
+    else:
+        await adapter.store_many(Scope("acme"), entries)
 
 
 def _scope(part: Part, name: str) -> Scope:
