@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-__all__ = ["MAX_SENTENCE_CHARS", "Fact", "FactKind", "facts_in", "facts_of", "paths_of", "sentences"]
+__all__ = ["MAX_SENTENCE_CHARS", "Fact", "FactKind", "facts_in", "facts_of", "located_facts", "paths_of", "sentences"]
 
 MAX_SENTENCE_CHARS: Final = 240
 """Longer ones are cut, at a comma or a space if there is one: a picked piece should be about one thing."""
@@ -120,21 +120,26 @@ def sentences(text: str) -> Iterator[str]:
 
 def facts_in(sentence: str) -> list[Fact]:
     """The facts of one sentence, in order, repeats included."""
-    return _found(_FACT, sentence)
+    return [fact for _, fact in _found(_FACT, sentence)]
 
 
-def _found(pattern: re.Pattern[str], sentence: str) -> list[Fact]:
-    found: list[Fact] = []
+def located_facts(sentence: str) -> list[tuple[int, Fact]]:
+    """Likewise, each with where in the sentence its text begins."""
+    return list(_found(_FACT, sentence))
+
+
+def _found(pattern: re.Pattern[str], sentence: str) -> Iterator[tuple[int, Fact]]:
     for match in pattern.finditer(sentence):
         kind = FactKind(match.lastgroup or "")
         text = match.group()
+        start = match.start()
         if kind is FactKind.NAME:
             text = _without_starter(text, is_first=match.start() == 0)
+            start = match.end() - len(text)
         elif kind in {FactKind.LINK, FactKind.PATH}:
             text = _LINE_OF_FILE.sub(r"\1", text).rstrip(".,;:!?-")
         if len(text) > 1 or kind is FactKind.NUMBER:
-            found.append(Fact(kind, text))
-    return found
+            yield start, Fact(kind, text)
 
 
 def facts_of(text: str) -> Iterator[Fact]:
@@ -147,7 +152,7 @@ def paths_of(text: str) -> Iterator[str]:
     """The paths of a whole text, in order, repeats included: as `facts_of` finds them, in less time."""
     for sentence in sentences(text):
         if "/" in sentence or "." in sentence or "\\" in sentence:
-            yield from (fact.text for fact in _found(_LINK_OR_PATH, sentence) if fact.kind is FactKind.PATH)
+            yield from (fact.text for _, fact in _found(_LINK_OR_PATH, sentence) if fact.kind is FactKind.PATH)
 
 
 def _without_starter(name: str, *, is_first: bool) -> str:
