@@ -1,0 +1,167 @@
+"""The searchable rows of pack memories: a projection of what the store says, never the truth itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from lamina.domain.filters import Expiry, MemoryFilter
+from lamina.domain.memory import MemoryEntry
+from lamina.domain.pack import Pack, PackMemory
+from lamina.domain.pack_decay import Tier
+from lamina.domain.recall import Results
+from lamina.domain.scope import Scope
+from lamina.memory.reading import pages
+from lamina.memory.recall import RecallRequest
+from lamina.memory.side_collection import SideCollection
+from lamina.packs.pack_rows import MARKER, SLOTS, PackRow, digest_of, entry_of, read_row, row_id
+from lamina.ports.clock import Clock, IdFactory
+from lamina.ports.embedder import Embedder
+from lamina.ports.memory_adapter import MemoryAdapter
+from lamina.ports.pack_store import FOUND_TIERS, PackStore
+
+__all__ = ["PackIndex"]
+
+BATCH: Final = 256
+"""Rows that are written or deleted at a time."""
+
+ROUNDS: Final = 20
+"""How often a row is written again because its memory changed while it was being written."""
+
+_NO_TEXTS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class PackIndex:
+    """Writes, finds and deletes the rows of one tenant. A row is in the namespace of its pack.
+
+    What each row holds is what the tier has left of a memory; its vector is that of the original. Memories
+    that are deleted or archived have no row.
+    """
+
+    def __init__(
+        self,
+        adapter: MemoryAdapter,
+        store: PackStore,
+        *,
+        tenant: str,
+        embedder: Embedder | None,
+        clock: Clock,
+        new_id: IdFactory,
+    ) -> None:
+        self._rows = SideCollection(
+            adapter, tenant=tenant, embedder=embedder, clock=clock, new_id=new_id, texts_of=self._originals
+        )
+        self.adapter = adapter
+        self.space = self._rows.space
+        self._store = store
+        self._tenant = tenant
+        self._clock = clock
+
+    async def write(self, memories: Sequence[PackMemory], texts: Mapping[str, str] = _NO_TEXTS) -> None:
+        """Write a row for each memory, and delete that of its former revision.
+
+        `texts` is what the tier has left, by id; a full memory and an existence marker need none. A memory whose
+        `content` is '' counts as unchanged in its original. The vector of an unchanged original is kept; others
+        are made of the original, and where the embedder fails the row is kept without one.
+
+        Raises:
+            KeyError: a memory at `summary` or `key_facts` has no text.
+            EmbeddingDimensionError: the embedder gives vectors of another length than before.
+        """
+        for start in range(0, len(memories), BATCH):
+            await self._write(memories[start : start + BATCH], texts)
+
+    async def project(self, memories: Sequence[PackMemory], texts: Mapping[str, str] = _NO_TEXTS) -> list[str]:
+        """Make the rows what the memories are, and note in the store that they are.
+
+        If one changed meanwhile, its row is made what it is now; so of all who write it at once, the last
+        leaves the newest. A memory at `summary` or `key_facts` keeps the text of its row where none is given. Where
+        there is no row of that tier it stays `unprojected`, for the next sweep; those ids are returned.
+        """
+        waiting: list[str] = []
+        left = list(memories)
+        for _ in range(ROUNDS):
+            if not left:
+                break
+            ready, lacking, known = await self._with_texts([each for each in left if _has_row(each)], texts)
+            waiting += lacking
+            await self.remove([each.id for each in left if not _has_row(each)])
+            await self.write(ready, known)
+            done = [each for each in left if each.id not in lacking]
+            left = await self._settle(done)
+        return waiting
+
+    async def mend(self, *, limit: int = BATCH) -> None:
+        """Project what a failure left behind; at most so many, and none that needs a reducer."""
+        left = await self._store.unprojected(self._tenant, limit=limit)
+        if left:
+            await self.project(left)
+
+    async def search(self, pack_id: str, request: RecallRequest) -> Results[tuple[PackRow, float]]:
+        """The pack's best rows with their similarities."""
+        results = await self._rows.search(request)
+        rows = [(self._row(result.entry), result.score) for result in results if result.entry.namespace == pack_id]
+        return Results(rows, degraded=results.degraded)
+
+    def scope_of(self, pack_id: str) -> Scope:
+        """The rows of a pack."""
+        return Scope(self._tenant, namespace=pack_id)
+
+    async def rows(self, ids: Iterable[str]) -> dict[str, PackRow]:
+        """The newest row of each memory that has one, with its vector, by the memory's id."""
+        places = [f"{slot}:{id}" for id in dict.fromkeys(ids) for slot in SLOTS]
+        found = await asyncio.gather(*(self.adapter.get(self._rows.scope, place) for place in places))
+        return _newest(self._row(entry) for entry in found if entry is not None)
+
+    async def remove(self, ids: Iterable[str]) -> None:
+        """Delete the rows of these memories, with all that the adapter remembers of them."""
+        places = [f"{slot}:{id}" for id in dict.fromkeys(ids) for slot in SLOTS]
+        for start in range(0, len(places), BATCH):
+            await self.adapter.delete_many(self._rows.scope, places[start : start + BATCH])
+
+    async def remove_pack(self, pack_id: str) -> None:
+        """Delete all rows of a pack."""
+        everything = MemoryFilter(now=self._clock(), expiry=Expiry.ANY)
+        scope = self.scope_of(pack_id)
+        async for page in pages(self.adapter, scope, everything):
+            await self.adapter.delete_many(scope, [entry.id for entry in page])
+
+    async def purge_orphans(self) -> int:
+        """Delete the rows of memories that are gone for good; how many there were. Reads everything."""
+        deleted = 0
+        everything = MemoryFilter(now=self._clock(), expiry=Expiry.ANY)
+        async for page in pages(self.adapter, self._rows.scope, everything):
+            places = {entry.id: self._row(entry).id for entry in page}
+            ids = sorted(set(places.values()))
+            known = {each.id for each in await self._store.get_memories(self._tenant, ids, with_content=False)}
+            orphans = [place for place, id in places.items() if id not in known]
+            deleted += sum(await self.adapter.delete_many(self._rows.scope, orphans))
+            lost = sorted({places[place] for place in orphans})
+            await self.project(await self._store.get_memories(self._tenant, lost))  # added again meanwhile
+        return deleted
+
+    async def _write(self, memories: Sequence[PackMemory], texts: Mapping[str, str]) -> None:
+        packs = await self._packs_of(memories)
+        former = await self.rows(each.id for each in memories if each.revision > 1)
+        originals = await self._originals_of(memories, former)
+        entries: list[MemoryEntry] = []
+        for each in memories:
+            row, pack = former.get(each.id), packs.get(each.pack_id)
+            original = originals.get(each.id, "")
+            digest = digest_of(original) if original or row is None else row.digest
+            text = _text_of(each, original, texts)
+            if pack is None or (row is not None and _is_written(row, each, text, digest)):
+                continue
+            entry = entry_of(each, pack, original or text, digest)
+            if row is not None and row.digest == digest and not self.space.needs_reembed:
+                entry.embedding = row.entry.embedding
+            entries.append(entry)
+            texts = {**texts, entry.id: text}
+        await self.space.embed_new([entry for entry in entries if entry.embedding is None])
+        for entry in entries:
+            entry.content = texts[entry.id]
+        await self._rows.write(entries)
+        former_places = [row_id(each.id, each.revision - 1) for each in memories if each.revision > 1]
+        await self.adapter.delete_many(self._rows.scope, former_places)
