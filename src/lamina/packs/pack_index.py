@@ -9,7 +9,7 @@ from typing import Final
 
 from lamina.domain.filters import Expiry, MemoryFilter
 from lamina.domain.memory import MemoryEntry
-from lamina.domain.pack import Pack, PackMemory
+from lamina.domain.pack import PackMemory
 from lamina.domain.pack_decay import Tier
 from lamina.domain.recall import Results
 from lamina.domain.scope import Scope
@@ -143,25 +143,115 @@ class PackIndex:
         return deleted
 
     async def _write(self, memories: Sequence[PackMemory], texts: Mapping[str, str]) -> None:
-        packs = await self._packs_of(memories)
+        packs = {pack.id: pack for pack in await self._store.get_packs(self._tenant, _distinct_packs(memories))}
         former = await self.rows(each.id for each in memories if each.revision > 1)
-        originals = await self._originals_of(memories, former)
-        entries: list[MemoryEntry] = []
+        originals = await self._needed_originals(memories, former)
+        drafts: list[tuple[MemoryEntry, str]] = []
         for each in memories:
-            row, pack = former.get(each.id), packs.get(each.pack_id)
-            original = originals.get(each.id, "")
-            digest = digest_of(original) if original or row is None else row.digest
+            row, original = former.get(each.id), originals.get(each.id, "")
+            digest = row.digest if row is not None and not original else digest_of(original)
             text = _text_of(each, original, texts)
-            if pack is None or (row is not None and _is_written(row, each, text, digest)):
+            if not text or each.pack_id not in packs or _is_written(row, each, text, digest):  # gone, or done
                 continue
-            entry = entry_of(each, pack, original or text, digest)
+            entry = entry_of(each, packs[each.pack_id], original or text, digest)
             if row is not None and row.digest == digest and not self.space.needs_reembed:
                 entry.embedding = row.entry.embedding
-            entries.append(entry)
-            texts = {**texts, entry.id: text}
-        await self.space.embed_new([entry for entry in entries if entry.embedding is None])
-        for entry in entries:
-            entry.content = texts[entry.id]
-        await self._rows.write(entries)
+            drafts.append((entry, text))
+        await self.space.embed_new([entry for entry, _ in drafts if entry.embedding is None])
+        for entry, text in drafts:
+            entry.content = text
+        await self._rows.write([entry for entry, _ in drafts])
         former_places = [row_id(each.id, each.revision - 1) for each in memories if each.revision > 1]
         await self.adapter.delete_many(self._rows.scope, former_places)
+
+    async def _needed_originals(self, memories: Sequence[PackMemory], former: Mapping[str, PackRow]) -> dict[str, str]:
+        """The originals that were given, and those that a row cannot be written without."""
+        given = {each.id: each.content for each in memories if each.content}
+        missing = [
+            each.id
+            for each in memories
+            if each.id not in given
+            and (each.tier is Tier.FULL or each.id not in former or former[each.id].entry.embedding is None)
+        ]
+        return {**given, **(await self._contents(missing))}
+
+    async def _contents(self, ids: Sequence[str]) -> dict[str, str]:
+        found = await self._store.get_memories(self._tenant, ids) if ids else []
+        return {each.id: each.content for each in found}
+
+    async def _originals(self, entries: Sequence[MemoryEntry]) -> list[str]:
+        """What the vectors of rows are made of; the row's own text where the memory is gone."""
+        rows = [self._row(entry) for entry in entries]
+        contents = await self._contents([row.id for row in rows])
+        return [contents.get(row.id) or row.entry.content for row in rows]
+
+    async def _with_texts(
+        self, memories: Sequence[PackMemory], given: Mapping[str, str]
+    ) -> tuple[list[PackMemory], list[str], Mapping[str, str]]:
+        """Those that can be written, the ids of the others, and the texts: those given and those that rows hold."""
+        lacking = [each for each in memories if each.tier in _REDUCED and each.id not in given]
+        if not lacking:
+            return list(memories), [], given
+        rows = await self.rows(each.id for each in lacking)
+        kept = {
+            each.id: rows[each.id].entry.content
+            for each in lacking
+            if each.id in rows
+            and rows[each.id].tier is each.tier
+            and (not each.content or rows[each.id].digest == digest_of(each.content))
+        }
+        texts = {**given, **kept}
+        ready = [each for each in memories if each.tier not in _REDUCED or each.id in texts]
+        return ready, [each.id for each in lacking if each.id not in kept], texts
+
+    async def _settle(self, written: Sequence[PackMemory]) -> list[PackMemory]:
+        """Note what was projected; the memories that changed meanwhile, as they are now."""
+        now = {each.id: each for each in await self._fresh([each.id for each in written])}
+        purged = [each.id for each in written if each.id not in now]
+        if purged:
+            await self.remove(purged)
+        same = {each.id: each.revision for each in written if each.id in now and now[each.id].revision == each.revision}
+        if same:
+            await self._store.mark_projected(self._tenant, same)
+        changed = [id for id in now if id not in same]
+        return await self._store.get_memories(self._tenant, changed) if changed else []
+
+    async def _fresh(self, ids: Sequence[str]) -> list[PackMemory]:
+        return await self._store.get_memories(self._tenant, ids, with_content=False) if ids else []
+
+    def _row(self, entry: MemoryEntry) -> PackRow:
+        return read_row(entry, self.adapter.name)
+
+
+_REDUCED: Final = frozenset({Tier.SUMMARY, Tier.KEY_FACTS})
+
+
+def _has_row(memory: PackMemory) -> bool:
+    return not memory.is_deleted and memory.tier in FOUND_TIERS
+
+
+def _distinct_packs(memories: Iterable[PackMemory]) -> list[str]:
+    return sorted({each.pack_id for each in memories})
+
+
+def _text_of(memory: PackMemory, original: str, texts: Mapping[str, str]) -> str:
+    if memory.tier is Tier.FULL:
+        return original
+    return texts.get(memory.id, MARKER) if memory.tier is Tier.EXISTENCE_MARKER else texts[memory.id]
+
+
+def _is_written(row: PackRow | None, memory: PackMemory, text: str, digest: str) -> bool:
+    """Whether another writer has written this very row, with its vector, already."""
+    return (
+        row is not None
+        and (row.revision, row.digest, row.entry.content) == (memory.revision, digest, text)
+        and row.entry.embedding is not None
+    )
+
+
+def _newest(rows: Iterable[PackRow]) -> dict[str, PackRow]:
+    newest: dict[str, PackRow] = {}
+    for row in rows:
+        if row.id not in newest or newest[row.id].revision < row.revision:
+            newest[row.id] = row
+    return newest
