@@ -9,14 +9,14 @@ from typing import Final
 
 from lamina.domain.filters import Expiry, MemoryFilter
 from lamina.domain.memory import MemoryEntry
-from lamina.domain.pack import PackMemory
+from lamina.domain.pack import Pack, PackMemory, PackStatus
 from lamina.domain.pack_decay import Tier
 from lamina.domain.recall import Results
 from lamina.domain.scope import Scope
 from lamina.memory.reading import pages
 from lamina.memory.recall import RecallRequest
 from lamina.memory.side_collection import SideCollection
-from lamina.packs.pack_rows import MARKER, SLOTS, PackRow, digest_of, entry_of, read_row, row_id
+from lamina.packs.pack_rows import MARKER, REDUCED, SLOTS, PackRow, digest_of, entry_of, read_row, row_id
 from lamina.ports.clock import Clock, IdFactory
 from lamina.ports.embedder import Embedder
 from lamina.ports.memory_adapter import MemoryAdapter
@@ -58,6 +58,13 @@ class PackIndex:
         self._store = store
         self._tenant = tenant
         self._clock = clock
+        self._is_loaded = False
+
+    async def load(self) -> None:
+        """Read once which model made the vectors."""
+        if not self._is_loaded:
+            await self.space.load()
+            self._is_loaded = True
 
     async def write(self, memories: Sequence[PackMemory], texts: Mapping[str, str] = _NO_TEXTS) -> None:
         """Write a row for each memory, and delete that of its former revision.
@@ -70,6 +77,7 @@ class PackIndex:
             KeyError: a memory at `summary` or `key_facts` has no text.
             EmbeddingDimensionError: the embedder gives vectors of another length than before.
         """
+        await self.load()
         for start in range(0, len(memories), BATCH):
             await self._write(memories[start : start + BATCH], texts)
 
@@ -101,6 +109,7 @@ class PackIndex:
 
     async def search(self, pack_id: str, request: RecallRequest) -> Results[tuple[PackRow, float]]:
         """The pack's best rows with their similarities."""
+        await self.load()
         results = await self._rows.search(request)
         rows = [(self._row(result.entry), result.score) for result in results if result.entry.namespace == pack_id]
         return Results(rows, degraded=results.degraded)
@@ -129,13 +138,13 @@ class PackIndex:
             await self.adapter.delete_many(scope, [entry.id for entry in page])
 
     async def purge_orphans(self) -> int:
-        """Delete the rows of memories that are gone for good; how many there were. Reads everything."""
+        """Delete the rows of memories that are gone, or whose pack is; how many there were. Reads everything."""
         deleted = 0
         everything = MemoryFilter(now=self._clock(), expiry=Expiry.ANY)
         async for page in pages(self.adapter, self._rows.scope, everything):
             places = {entry.id: self._row(entry).id for entry in page}
             ids = sorted(set(places.values()))
-            known = {each.id for each in await self._store.get_memories(self._tenant, ids, with_content=False)}
+            known = await self._kept(ids)
             orphans = [place for place, id in places.items() if id not in known]
             deleted += sum(await self.adapter.delete_many(self._rows.scope, orphans))
             lost = sorted({places[place] for place in orphans})
@@ -143,7 +152,7 @@ class PackIndex:
         return deleted
 
     async def _write(self, memories: Sequence[PackMemory], texts: Mapping[str, str]) -> None:
-        packs = {pack.id: pack for pack in await self._store.get_packs(self._tenant, _distinct_packs(memories))}
+        packs = await self._open_packs(memories)
         former = await self.rows(each.id for each in memories if each.revision > 1)
         originals = await self._needed_originals(memories, former)
         drafts: list[tuple[MemoryEntry, str]] = []
@@ -162,7 +171,18 @@ class PackIndex:
             entry.content = text
         await self._rows.write([entry for entry, _ in drafts])
         former_places = [row_id(each.id, each.revision - 1) for each in memories if each.revision > 1]
-        await self.adapter.delete_many(self._rows.scope, former_places)
+        if former_places:
+            await self.adapter.delete_many(self._rows.scope, former_places)
+
+    async def _kept(self, ids: Sequence[str]) -> set[str]:
+        """Those of the ids that are memories of packs that are not deleted."""
+        found = await self._fresh(ids)
+        packs = await self._open_packs(found)
+        return {each.id for each in found if each.pack_id in packs}
+
+    async def _open_packs(self, memories: Sequence[PackMemory]) -> dict[str, Pack]:
+        found = await self._store.get_packs(self._tenant, sorted({each.pack_id for each in memories}))
+        return {pack.id: pack for pack in found if pack.status is not PackStatus.DELETED}
 
     async def _needed_originals(self, memories: Sequence[PackMemory], former: Mapping[str, PackRow]) -> dict[str, str]:
         """The originals that were given, and those that a row cannot be written without."""
@@ -189,7 +209,7 @@ class PackIndex:
         self, memories: Sequence[PackMemory], given: Mapping[str, str]
     ) -> tuple[list[PackMemory], list[str], Mapping[str, str]]:
         """Those that can be written, the ids of the others, and the texts: those given and those that rows hold."""
-        lacking = [each for each in memories if each.tier in _REDUCED and each.id not in given]
+        lacking = [each for each in memories if each.tier in REDUCED and each.id not in given]
         if not lacking:
             return list(memories), [], given
         rows = await self.rows(each.id for each in lacking)
@@ -201,7 +221,7 @@ class PackIndex:
             and (not each.content or rows[each.id].digest == digest_of(each.content))
         }
         texts = {**given, **kept}
-        ready = [each for each in memories if each.tier not in _REDUCED or each.id in texts]
+        ready = [each for each in memories if each.tier not in REDUCED or each.id in texts]
         return ready, [each.id for each in lacking if each.id not in kept], texts
 
     async def _settle(self, written: Sequence[PackMemory]) -> list[PackMemory]:
@@ -223,15 +243,10 @@ class PackIndex:
         return read_row(entry, self.adapter.name)
 
 
-_REDUCED: Final = frozenset({Tier.SUMMARY, Tier.KEY_FACTS})
 
 
 def _has_row(memory: PackMemory) -> bool:
     return not memory.is_deleted and memory.tier in FOUND_TIERS
-
-
-def _distinct_packs(memories: Iterable[PackMemory]) -> list[str]:
-    return sorted({each.pack_id for each in memories})
 
 
 def _text_of(memory: PackMemory, original: str, texts: Mapping[str, str]) -> str:

@@ -11,7 +11,7 @@ from lamina.domain.pack import Pack, PackMemory, PackSource
 from lamina.domain.pack_decay import Tier
 from lamina.errors import StoreDamaged
 
-__all__ = ["LIVE", "MARKER", "OWN", "SLOTS", "PackRow", "digest_of", "entry_of", "read_row", "row_id", "trust_of"]
+__all__ = ["LIVE", "MARKER", "OWN", "REDUCED", "SLOTS", "PackRow", "digest_of", "entry_of", "read_row", "row_id", "trust_of"]
 
 OWN: Final = "pack_memory"
 """The key of an entry's metadata with what only this module reads."""
@@ -21,6 +21,9 @@ MARKER: Final = "…"
 
 LIVE: Final = 0.5
 """From this relevance on a row is that of a memory which no other one has superseded."""
+
+REDUCED: Final = frozenset({Tier.SUMMARY, Tier.KEY_FACTS})
+"""Tiers whose texts a reducer has made."""
 
 SLOTS: Final = (0, 1)
 
