@@ -73,8 +73,9 @@ def entry_of_memory(memory: PackMemory, pack: Pack) -> MemoryEntry:
     if pack.owner is None:
         layer = Layer.ORGANIZATIONAL
     metadata: dict[str, Any] = {**memory.metadata, MEMORY_TYPE: memory.memory_type.value, "pack": pack.name}
-    if memory.name is not None:
-        metadata["name"] = memory.name
+    metadata |= {
+        key: value for key, value in (("name", memory.name), ("provenance", memory.provenance)) if value is not None
+    }
     return MemoryEntry(
         id=memory.id,
         content=clean(memory.content),
@@ -90,6 +91,6 @@ def entry_of_memory(memory: PackMemory, pack: Pack) -> MemoryEntry:
         last_accessed_at=memory.last_accessed,
         access_count=memory.access_count,
         superseded_by=memory.superseded_by,
-        source=memory.provenance if memory.provenance and len(memory.provenance) <= 512 else None,
+        source=f"pack:{pack.name}",
         trust=trust_of(memory.source),
     )

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from lamina.domain.closeness import cosines
 from lamina.domain.lexical import similarities
-from lamina.domain.memory import Vector
 from lamina.domain.pack import Pack, PackMatch, PackType
 from lamina.domain.recall import Degraded, Leg, Reason, Results
 from lamina.errors import ProviderError

@@ -97,7 +97,7 @@ def build_memory(given: PackMemoryInput, pack: Pack, id: str, now: datetime) -> 
 def read_kind(field: str, value: object, kind: type[Kind]) -> Kind:
     """The member of this name."""
     try:
-        return kind(value)
+        return kind(value)  # type: ignore[arg-type]  # whatever is no text is no member
     except ValueError:
         raise InvalidInput(field, f"{value!r:.60} is unknown", f"Use one of: {', '.join(kind)}.") from None
 

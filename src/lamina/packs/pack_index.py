@@ -243,8 +243,6 @@ class PackIndex:
         return read_row(entry, self.adapter.name)
 
 
-
-
 def _has_row(memory: PackMemory) -> bool:
     return not memory.is_deleted and memory.tier in FOUND_TIERS
 

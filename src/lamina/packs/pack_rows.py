@@ -11,7 +11,19 @@ from lamina.domain.pack import Pack, PackMemory, PackSource
 from lamina.domain.pack_decay import Tier
 from lamina.errors import StoreDamaged
 
-__all__ = ["LIVE", "MARKER", "OWN", "REDUCED", "SLOTS", "PackRow", "digest_of", "entry_of", "read_row", "row_id", "trust_of"]
+__all__ = [
+    "LIVE",
+    "MARKER",
+    "OWN",
+    "REDUCED",
+    "SLOTS",
+    "PackRow",
+    "digest_of",
+    "entry_of",
+    "read_row",
+    "row_id",
+    "trust_of",
+]
 
 OWN: Final = "pack_memory"
 """The key of an entry's metadata with what only this module reads."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from lamina.domain.filters import And, Filter, MemoryFilter, Where
-from lamina.domain.pack import Pack, PackHit, PackMemory
+from lamina.domain.pack import PackHit, PackMemory
 from lamina.domain.pack_decay import TIER_FACTORS, Tier
 from lamina.domain.recall import Degraded, Results, SearchMode
 from lamina.errors import LaminaError
@@ -124,15 +124,13 @@ class Retriever:
                 break
         return found[: request.limit]
 
-    async def _best_of(
-        self, pack_id: str, request: RetrieveRequest, degraded: dict[Degraded, None]
-    ) -> list[_Scored]:
+    async def _best_of(self, pack_id: str, request: RetrieveRequest, degraded: dict[Degraded, None]) -> list[_Scored]:
         """The pack's best by similarity x confidence x tier factor.
 
         No factor is above 1, so that the search may end as soon as what it has not seen cannot be better.
         """
         recall = self._recall(pack_id, request)
-        limit = request.limit
+        limit, best = request.limit, []
         for _ in range(ROUNDS):
             rows = await self._index.search(pack_id, replace(recall, limit=limit))
             degraded.update(dict.fromkeys(rows.degraded))

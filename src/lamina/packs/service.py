@@ -3,58 +3,22 @@
 from __future__ import annotations
 
 import builtins
-import uuid
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
-from typing import Any, Self
+from collections.abc import Iterable
 
-from lamina import registry
-from lamina.domain.memory import DEFAULT_NAME, UNSET, MemoryEntry, Unset
-from lamina.domain.pack import (
-    MemoryType,
-    Pack,
-    PackHit,
-    PackMatch,
-    PackMemory,
-    PackMetadata,
-    PackSource,
-    PackStatus,
-    PackSummary,
-    PackType,
-    Relationship,
-)
-from lamina.domain.pack_decay import Decay
-from lamina.domain.recall import Results
-from lamina.domain.text import check_name
-from lamina.errors import MemoryNotFound
+from lamina.domain.memory import MemoryEntry
+from lamina.domain.pack import MemoryType, PackHit, PackMatch, PackType
+from lamina.domain.recall import Results, SearchMode
 from lamina.memory.embedding import Progress, ReembedReport
-from lamina.memory.factory import DEFAULT_EMBEDDER
-from lamina.memory.inputs import read_tags
-from lamina.packs.arguments import Arguments
-from lamina.packs.bridging import ImportReport, entries_of, import_entries
-from lamina.packs.changing import memory_changes, pack_changes, pinned, restored, unpinned
-from lamina.packs.discovering import Discoverer
-from lamina.packs.heads import PackHeads, summary_of
-from lamina.packs.inputs import PackMemoryInput, read_decay, read_input, read_kind, read_metadata, read_text
-from lamina.packs.pack_index import PackIndex
-from lamina.packs.retrieving import Retriever
-from lamina.packs.writing import Writer
-from lamina.ports.clock import Clock, IdFactory, utc_now
-from lamina.ports.embedder import Embedder
-from lamina.ports.events import Emit
-from lamina.ports.memory_adapter import MemoryAdapter
-from lamina.ports.pack_store import FOUND_TIERS, PackStore
-from lamina.settings.packs import PacksConfig
+from lamina.packs.bridging import ImportReport, entry_of_memory, imported_id, input_of
+from lamina.packs.memories import PackMemories
 
-__all__ = ["ContextPacks", "new_pack_id"]
+__all__ = ["ContextPacks"]
+
+BATCH = 100
+"""Entries that are imported, and memories that are exported, at a time."""
 
 
-def new_pack_id() -> str:
-    """A random UUID."""
-    return str(uuid.uuid4())
-
-
-class ContextPacks:
+class ContextPacks(PackMemories):
     """The packs of one tenant and their memories.
 
     With an `owner`, a call sees that owner's own packs and the shared ones of the tenant, and a name means the
@@ -74,302 +38,163 @@ class ContextPacks:
         emit: Told of memories that come back whole, and of those that fade.
     """
 
-    def __init__(
+    async def discover(
         self,
-        store: PackStore,
-        adapter: MemoryAdapter,
+        query: str,
         *,
-        tenant: str = DEFAULT_NAME,
-        embedder: Embedder | Unset | None = UNSET,
-        config: PacksConfig | None = None,
-        clock: Clock = utc_now,
-        new_id: IdFactory = new_pack_id,
-        emit: Emit | None = None,
-    ) -> None:
-        self.tenant = check_name("tenant", tenant)
-        self.config = config or PacksConfig()
-        made = registry.load_embedder(DEFAULT_EMBEDDER) if isinstance(embedder, Unset) else embedder
-        self._store = store
-        self._clock = clock
-        self._new_id = new_id
-        self._arguments = Arguments(self.tenant, self.config)
-        self._index = PackIndex(adapter, store, tenant=tenant, embedder=made, clock=clock, new_id=new_id)
-        self._heads = PackHeads(store, tenant=tenant, embedder=made, clock=clock)
-        self._discoverer = Discoverer(store, tenant=tenant, embedder=made)
-        self._retriever = Retriever(self._index, store, tenant=tenant, clock=clock, emit=emit)
-        self._writer = Writer(self._index, store, self._heads, tenant=tenant, clock=clock, new_id=new_id)
-
-    @property
-    def embedder(self) -> Embedder | None:
-        """What makes the vectors, if anything does."""
-        return self._index.space.embedder
-
-    async def initialize(self) -> None:
-        """Open the store and the adapter, and mend what an earlier failure left between them. Idempotent."""
-        await self._store.initialize()
-        await self._index.adapter.initialize()
-        await self._index.load()
-        await self._writer.reflect([])
-
-    async def close(self) -> None:
-        """Let go of the store, the adapter and the embedder; not to be called where others use them. Idempotent."""
-        await self._index.adapter.close()
-        await self._store.close()
-        if self.embedder is not None:
-            await self.embedder.close()
-
-    async def __aenter__(self) -> Self:
-        await self.initialize()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    # Packs.
-
-    async def create(
-        self,
-        name: str,
-        type: PackType | str,
-        *,
-        description: str = "",
+        type: PackType | str | None = None,
         tags: Iterable[str] = (),
+        limit: int = 5,
+        min_score: float = 0.0,
         owner: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        decay: Decay | Mapping[str, Any] | None = None,
-    ) -> Pack:
-        """Make a pack. A `session` or `user` pack needs an owner; one of another type without is shared.
+    ) -> Results[PackMatch]:
+        """Phase one: the packs that the query is about, best first, told from their summaries alone.
 
-        `name` has 1 to 63 of a-z, 0-9, underscore and hyphen. The pack is found by its name, description and
-        tags. `decay` says how its memories fade in place of its type's way.
+        The score is in [0, 1], and `min_score` inclusive; `tags` must all be there. Packs that have nothing in
+        common with the query are never among them, nor are archived ones. If vectors cannot be compared, words
+        are, and the list's `degraded` says so.
 
         Raises:
-            PackExists: the owner, or nobody, has one of this name already.
-            InvalidInput: an argument cannot be taken; nothing was written.
-            InvalidType: likewise, for its type.
+            InvalidInput: the query is blank, or an argument is out of range.
         """
-        now = self._clock()
-        kind = read_kind("type", type, PackType)
-        own = read_decay(decay)
-        pack = Pack(
-            id=self._new_id(),
-            tenant=self.tenant,
-            name=name,
-            type=kind,
-            created_at=now,
-            updated_at=now,
-            owner=owner,
-            description=read_text("description", description),
-            tags=read_tags("tags", tags),
-            metadata=read_metadata(metadata),
-            decay=self.config.decay_of(kind) if own is None else own,
+        return await self._discoverer.discover(
+            self._arguments.discover(query, type=type, tags=tags, limit=limit, min_score=min_score, owner=owner)
         )
-        return await self._heads.create(pack)
 
-    async def get(self, name: str, *, owner: str | None = None) -> Pack:
-        """The pack, without its vector.
-
-        Raises:
-            PackNotFound: there is none that the owner sees.
-        """
-        return await self._heads.find(name, owner)
-
-    async def list(
+    async def retrieve(
         self,
+        pack: str | Iterable[str],
+        query: str | None = None,
         *,
-        type: PackType | str | None = None,
-        tag: str | None = None,
-        status: PackStatus | str = PackStatus.ACTIVE,
-        owner: str | None = None,
+        memory_type: MemoryType | str | None = None,
+        name: str | None = None,
+        tags: Iterable[str] = (),
+        min_confidence: float = 0.0,
+        include_superseded: bool = False,
         limit: int | None = None,
-        offset: int = 0,
-    ) -> builtins.list[PackSummary]:
-        """The first layer of each pack, by name, then by id."""
-        query = self._arguments.packs(type=type, tag=tag, status=status, owner=owner)
-        return [summary_of(pack) for pack in await self._store.list_packs(query, limit=limit, offset=offset)]
-
-    async def count(
-        self,
-        *,
-        type: PackType | str | None = None,
-        tag: str | None = None,
-        status: PackStatus | str = PackStatus.ACTIVE,
+        min_score: float = 0.0,
+        mode: SearchMode | str | None = None,
+        touch: bool = True,
         owner: str | None = None,
-    ) -> int:
-        """How many packs `list` would give without a limit."""
-        return await self._store.count_packs(self._arguments.packs(type=type, tag=tag, status=status, owner=owner))
+    ) -> Results[PackHit]:
+        """Phase two: the memories of one or several packs that answer the query best, best first.
 
-    async def update(
-        self,
-        name: str,
-        *,
-        new_name: str | Unset = UNSET,
-        type: PackType | str | Unset = UNSET,
-        description: str | Unset = UNSET,
-        tags: Iterable[str] | Unset = UNSET,
-        metadata: Mapping[str, Any] | Unset | None = UNSET,
-        decay: Decay | Mapping[str, Any] | Unset | None = UNSET,
-        owner: str | None = None,
-        expected_revision: int | None = None,
-    ) -> Pack:
-        """Change what is given; the pack as it is then. With another decay its memories are due anew.
+        The score is similarity x confidence x a factor of the tier that the memory was found in; without a query
+        it is None, and the newest access comes first. At most `limit` in all, of every pack together.
 
         Raises:
-            PackNotFound: there is none that the owner sees.
-            Conflict: it has another revision than the expected one.
-            PackExists: the new name is taken.
+            PackNotFound: there is no such pack that the owner sees.
+            InvalidInput: the query is blank, or an argument is out of range.
         """
-        changes = pack_changes(
-            name=new_name, type=type, description=description, tags=tags, metadata=metadata, decay=decay
+        asked = self._arguments.memories(
+            await self._found(pack, owner),
+            memory_type=memory_type,
+            name=name,
+            tags=tags,
+            min_confidence=min_confidence,
+            include_superseded=include_superseded,
         )
-        return await self._heads.change(name, owner, changes, expected_revision)
+        request = self._arguments.retrieve(asked, query=query, limit=limit, min_score=min_score, mode=mode, touch=touch)
+        return await self._retriever.retrieve(request)
 
-    async def archive_pack(self, name: str, *, owner: str | None = None) -> Pack:
-        """Let the pack be found no more and take no memories; its own can still be read by its name."""
-        return await self._heads.change(name, owner, {"status": PackStatus.ARCHIVED})
+    async def search(
+        self,
+        query: str,
+        *,
+        packs: int = 2,
+        per_pack: int = 5,
+        type: PackType | str | None = None,
+        min_pack_score: float = 0.0,
+        min_score: float = 0.0,
+        touch: bool = True,
+        owner: str | None = None,
+    ) -> Results[PackHit]:
+        """Both phases: the best memories of the packs that match best, at most `per_pack` of each, by score.
 
-    async def activate(self, name: str, *, owner: str | None = None) -> Pack:
-        """Undo `archive_pack`."""
-        return await self._heads.change(name, owner, {"status": PackStatus.ACTIVE})
-
-    async def delete(self, name: str, *, permanent: bool = False, owner: str | None = None) -> bool:
-        """Delete the pack with its memories; False if there is none that the owner sees.
-
-        Its name is free afterwards. With `permanent` it is removed for good; a pack that was deleted before
-        is named by its id then.
+        Raises:
+            InvalidInput: the query is blank, or an argument is out of range.
         """
-        return await self._writer.delete_pack(name, owner, permanent=permanent)
+        matches = await self.discover(query, type=type, limit=packs, min_score=min_pack_score, owner=owner)
+        hits: builtins.list[PackHit] = []
+        degraded = dict.fromkeys(matches.degraded)
+        for match in matches:
+            asked = self._arguments.memories([match.pack.id])
+            request = self._arguments.retrieve(asked, query=query, limit=per_pack, min_score=min_score, touch=touch)
+            found = await self._retriever.retrieve(request)
+            hits += found
+            degraded.update(dict.fromkeys(found.degraded))
+        hits.sort(key=lambda hit: (-(hit.score or 0.0), hit.memory.id))
+        return Results(hits, degraded=tuple(degraded))
 
-    async def summary(self, name: str, *, owner: str | None = None) -> PackSummary:
-        """The first layer: what the pack is about. Reads nothing of its memories."""
-        return summary_of(await self._heads.find(name, owner))
+    # What leads to a memory engine and back.
 
-    async def metadata(self, name: str, *, owner: str | None = None) -> PackMetadata:
-        """The second layer: what the pack holds, counted. Reads none of its texts, and counts as no access."""
-        return await self._store.statistics(self.tenant, (await self._heads.find(name, owner)).id)
-
-    # Memories.
-
-    async def add(
+    async def import_entries(
         self,
         pack: str,
-        content: str,
-        memory_type: MemoryType | str = MemoryType.FACT,
+        entries: Iterable[MemoryEntry],
         *,
-        name: str | None = None,
-        source: PackSource | str = PackSource.CONVERSATION,
-        confidence: float = 1.0,
-        provenance: str | None = None,
-        tags: Sequence[str] = (),
-        metadata: Mapping[str, Any] | None = None,
-        relationships: Sequence[Relationship | Mapping[str, str]] = (),
-        expires_at: datetime | str | None = None,
-        id: str | None = None,
+        memory_type: MemoryType | str | None = None,
         owner: str | None = None,
-    ) -> PackMemory:
-        """Add a memory, which should be understood by itself; as it is then.
+    ) -> ImportReport:
+        """Add entries of a memory engine, such as those of `engine.query(...)`, as memories of the pack.
 
-        `name` is a label for direct retrieval: a memory of the pack that has it is superseded. A relationship
-        `supersedes` does the same to its target, and `related_to` and others only relate. At `expires_at` it
-        is archived. If the embedder fails, the memory is kept and found by words: see `reembed_missing`.
+        The type is the given one, else that of an entry's `metadata["memory_type"]`, else `fact`. Ids are made of
+        the pack's and the entry's, so that what was imported before, and even deleted since, is passed over.
 
         Raises:
             PackNotFound: there is none that the owner sees.
-            Conflict: the pack is archived, the id is taken, or a target is superseded by another memory.
-            InvalidInput: an argument cannot be taken; nothing was written.
-            InvalidType: likewise, for its type.
+            InvalidInput: an entry names a type that there is not; those before its batch are added.
         """
-        given = PackMemoryInput(
-            content=content,
-            memory_type=memory_type,
-            name=name,
-            source=source,
-            confidence=confidence,
-            provenance=provenance,
-            tags=tags,
-            metadata=metadata,
-            relationships=relationships,
-            expires_at=expires_at,
-            id=id,
-        )
-        (added,) = await self._writer.add(await self._heads.find(pack, owner), [given])
-        return added
-
-    async def add_many(
-        self, pack: str, items: Iterable[PackMemoryInput | Mapping[str, Any] | str], *, owner: str | None = None
-    ) -> builtins.list[PackMemory]:
-        """Add memories, all or none, in order; each is a text, a mapping of `add`'s arguments, or an input."""
         found = await self._heads.find(pack, owner)
-        return await self._writer.add(found, [read_input(item) for item in items])
+        report = ImportReport()
+        given = {imported_id(found, entry): entry for entry in entries}
+        ids = [*given]
+        for start in range(0, len(ids), BATCH):
+            batch = ids[start : start + BATCH]
+            there = {each.id for each in await self._store.get_memories(self.tenant, batch, with_content=False)}
+            new = [id for id in batch if id not in there]
+            added = await self._writer.add(found, [input_of(given[id], found, memory_type) for id in new])
+            report.added += [each.id for each in added]
+            report.skipped += [id for id in batch if id in there]
+        return report
 
-    async def memory(self, id: str, *, touch: bool = True, owner: str | None = None) -> PackMemory:
-        """The memory of this id. One that is superseded or archived counts as no access.
+    async def export_entries(
+        self, pack: str, *, include_superseded: bool = False, owner: str | None = None
+    ) -> builtins.list[MemoryEntry]:
+        """The pack's memories, whole, as entries that `engine.restore` takes; counts as no access.
 
-        Raises:
-            MemoryNotFound: there is none that the owner sees.
-        """
-        memory = await self._writer.find(id, owner)
-        is_read = touch and memory.tier in FOUND_TIERS and memory.superseded_by is None
-        shown = await self._retriever.shown([memory], touch=is_read)
-        if not shown:
-            raise MemoryNotFound(id)
-        return shown[0]
-
-    async def update_memory(
-        self,
-        id: str,
-        *,
-        content: str | Unset = UNSET,
-        memory_type: MemoryType | str | Unset = UNSET,
-        name: str | Unset | None = UNSET,
-        source: PackSource | str | Unset = UNSET,
-        confidence: float | Unset = UNSET,
-        provenance: str | Unset | None = UNSET,
-        tags: Sequence[str] | Unset = UNSET,
-        metadata: Mapping[str, Any] | Unset | None = UNSET,
-        relationships: Sequence[Relationship | Mapping[str, str]] | Unset = UNSET,
-        expires_at: datetime | str | Unset | None = UNSET,
-        owner: str | None = None,
-        expected_revision: int | None = None,
-    ) -> PackMemory:
-        """Change what is given; a new content is in the full tier. The memory as its tier shows it.
+        A shared pack becomes organizational memory; of an owner's, a session pack goes into the session layer and
+        any other into the longterm layer. Archived memories stay behind.
 
         Raises:
-            MemoryNotFound: there is none that the owner sees.
-            Conflict: it has another revision than the expected one, or its new name is another memory's.
+            PackNotFound: there is none that the owner sees.
         """
-        change = memory_changes(
-            content=content,
-            memory_type=memory_type,
-            name=name,
-            source=source,
-            confidence=confidence,
-            provenance=provenance,
-            tags=tags,
-            metadata=metadata,
-            relationships=relationships,
-            expires_at=expires_at,
-        )
-        await self._writer.change(id, owner, change, expected_revision=expected_revision)
-        return await self.memory(id, touch=False, owner=owner)
+        found = await self._heads.find(pack, owner)
+        asked = self._arguments.memories([found.id], include_superseded=include_superseded)
+        entries: builtins.list[MemoryEntry] = []
+        while page := await self._store.find_memories(asked, limit=BATCH, offset=len(entries)):
+            entries += [entry_of_memory(each, found) for each in page]
+        return entries
 
-    async def supersede(self, old_id: str, *, by: str, owner: str | None = None) -> PackMemory:
-        """Mark the old memory as superseded by the other one, on both sides; the old one, untouched.
+    # Upkeep.
+
+    async def reembed_missing(self, *, progress: Progress | None = None) -> ReembedReport:
+        """Embed the packs and memories that have no vector, as after a failure of the embedder.
 
         Raises:
-            MemoryNotFound: the owner does not see one of them.
-            Conflict: the old one is superseded by a third.
-            InvalidInput: they are the same, or it would go round in a circle.
+            EmbeddingFingerprintError: the stored vectors are another model's; see `reembed`.
+            ProviderError: the embedder failed; what was embedded until then is kept.
         """
-        await self._writer.supersede(old_id, by, owner)
-        return await self.memory(old_id, touch=False, owner=owner)
+        await self._index.load()
+        await self._heads.embed_anew(force=False)
+        return await self._index.space.embed_missing(progress=progress)
 
-    async def pin(self, id: str, *, owner: str | None = None) -> PackMemory:
-        """Never let the memory fade, until `unpin`; it still expires. Does nothing where it is pinned."""
-        await self._writer.change(id, owner, pinned)
-        return await self.memory(id, touch=False, owner=owner)
+    async def reembed(self, *, force: bool = False, progress: Progress | None = None) -> ReembedReport:
+        """Change packs and memories over to the configured embedder, then embed whatever has no vector."""
+        await self._index.load()
+        await self._heads.embed_anew(force=force)
+        return await self._index.space.reembed(force=force, progress=progress)
 
-    async def unpin(self, id: str, *, owner: str | None = None) -> PackMemory:
-        """Let the memory fade again; how long it was idle counts from its last access, as before."""
-        await self._writer.change(id, owner, unpinned)
-        return await self.memory(id, touch=False, owner=owner)
+    async def purge_orphans(self) -> int:
+        """Delete what the index holds of memories that are gone; how many rows there were. Reads everything."""
+        return await self._index.purge_orphans()

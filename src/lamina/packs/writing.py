@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 
-from lamina.domain.pack import Pack, PackMemory
+from lamina.domain.pack import Pack, PackMemory, PackStatus
 from lamina.domain.text import check_name
-from lamina.errors import Conflict, LaminaError, MemoryNotFound
+from lamina.errors import Conflict, LaminaError, MemoryNotFound, PackNotFound
+from lamina.packs.changing import Change
 from lamina.packs.heads import ATTEMPTS, PackHeads
 from lamina.packs.inputs import PackMemoryInput, build_memory
 from lamina.packs.pack_index import PackIndex
@@ -71,7 +71,7 @@ class Writer:
         self,
         id: str,
         owner: str | None,
-        how: Callable[[PackMemory, datetime], PackMemory | None],
+        how: Change,
         *,
         expected_revision: int | None = None,
     ) -> None:
@@ -120,6 +120,34 @@ class Writer:
         was_there = await self._store.delete_memory(self._tenant, id)
         await self.reflect([])
         return was_there
+
+    async def delete_pack(self, name: str, owner: str | None, *, permanent: bool) -> bool:
+        """Delete the pack with the rows of its memories; False if the owner sees none of this name.
+
+        For good, it is deleted softly first: so whatever fails, it is never found again.
+        """
+        try:
+            pack = await self._heads.change(name, owner, {"status": PackStatus.DELETED})
+        except PackNotFound:
+            gone = await self._deleted_pack(name, owner) if permanent else None
+            if gone is None:
+                return False
+            pack = gone
+        if not permanent:
+            try:
+                await self._index.remove_pack(pack.id)
+            except LaminaError:
+                log.warning("the pack %s is deleted, but not yet in the index", pack.id, exc_info=True)
+            return True
+        await self._index.remove_pack(pack.id)
+        was_there = await self._store.purge_pack(self._tenant, pack.id)
+        await self.reflect([])
+        return was_there
+
+    async def _deleted_pack(self, id: str, owner: str | None) -> Pack | None:
+        found = await self._store.get_packs(self._tenant, [id])
+        deleted = (pack for pack in found if pack.status is PackStatus.DELETED)
+        return next((pack for pack in deleted if pack.owner in {None, owner}), None)
 
     async def reflect(self, ids: Sequence[str]) -> None:
         """Make the rows what these memories are now, and mend what earlier failures left.
