@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from lamina.domain.message_size import Count
 from lamina.domain.pack_decay import Tier
@@ -84,6 +84,16 @@ class ReductionFigures:
     def cut(self, kind: ItemKind | None = None) -> float | None:
         """Likewise for the first characters."""
         return _share(self.cut_items, self.items, kind)
+
+    def row(self) -> dict[str, Any]:
+        """All of it by name, the shares of each kind and of all."""
+        kinds: tuple[ItemKind | None, ...] = (None, *ItemKind)
+        kept = {"all" if kind is None else kind.value: self.kept(kind) for kind in kinds}
+        cut = {"all" if kind is None else kind.value: self.cut(kind) for kind in kinds}
+        return {
+            **{"collection": self.collection, "tier": self.tier.value, "texts": self.texts},
+            **{"tokens": self.tokens_before, "share": self.share, "dense": self.dense, "kept": kept, "cut": cut},
+        }
 
     def add(self, text: str, left: str, count: Count) -> None:
         """Count one text and what is left of it."""

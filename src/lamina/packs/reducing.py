@@ -56,13 +56,16 @@ class Aim:
 _AIMS: Final = {Tier.SUMMARY: Aim(0.30, 0.36, 0.9, 8, 14), Tier.KEY_FACTS: Aim(0.10, 0.15, 0.8, 6, 10)}
 
 _WORTH: Final = {
-    FactKind.DATE: 4.0,
+    FactKind.DATE: 5.5,
     FactKind.NAME: 3.0,
     FactKind.NUMBER: 3.0,
     FactKind.IDENTIFIER: 2.0,
     FactKind.PATH: 1.5,
     FactKind.LINK: 1.0,
 }
+_CLOCK: Final = re.compile(r"\d{1,2}:\d\d")
+_CLOCK_WORTH: Final = 3.0
+"""Of a time of day, which says less than the day."""
 _LEAST_COUNTED: Final = 3.0
 _UNSURE_WORTH: Final = 1.5
 """Of a capitalised word that begins a sentence: it may be a name."""
@@ -84,7 +87,7 @@ _NEXT_WORDS: Final = re.compile(r"(?:[ -][^\W\d_]{1,3})?[ -][^\W\d_][\w’'-]*")
 _WORDS_BEFORE: Final = re.compile(r"[^\W\d_][\w’'-]* (?:[^\W\d_]{1,3} )?[($€£¥]?$")
 _WORD_CHARS: Final = 24
 _NUMBER: Final = re.compile(r"[\d.,:/$€£¥%–-]+")
-_ORDINAL: Final = re.compile(r"\(?\d{1,3}[.)]\s")
+_ORDINAL: Final = re.compile(r"\(?\d{1,3}[.)](?:\s|$)")
 _CAPITALISED: Final = re.compile(r"[A-ZÀ-ÖØ-ÞΑ-ΩА-Я][\w’'-]{2,}")
 _PIECE: Final = re.compile(
     r"[\x21-\x7e\u00c0-\u0dff\u0f00-\u1fff]{1,24}\s*|.[\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0300-\u036f\u200d\ufe00-\ufe0f]*",
@@ -312,7 +315,8 @@ def _facts(sentence: str, lower: set[str]) -> Iterator[tuple[int, int, Fact, flo
         yield begun, first.end(), Fact(FactKind.NAME, first[0]), _LEAST_COUNTED if is_speaker else _UNSURE_WORTH
     for start, fact in located:
         text = _POSSESSIVE.sub("", fact.text) if fact.kind is FactKind.NAME else fact.text
-        yield start, start + len(text), Fact(fact.kind, text), _WORTH[fact.kind]
+        worth = _CLOCK_WORTH if fact.kind is FactKind.DATE and _CLOCK.match(text) else _WORTH[fact.kind]
+        yield start, start + len(text), Fact(fact.kind, text), worth
 
 
 def _may_be_name(word: str, lower: set[str]) -> bool:
