@@ -134,14 +134,16 @@ def evaluate_reductions(
 def items_of(text: str) -> set[tuple[ItemKind, str]]:
     """The distinct names, numbers and dates of the text, by form: found apart from how reductions find theirs.
 
-    A date is one item, not several numbers. A capitalised word that begins a sentence is no name.
+    A date is one item, not several numbers. A capitalised word that begins a sentence is none.
     """
     items = {(ItemKind.DATE, match[0]) for match in _DATE.finditer(text)}
     rest = _DATE.sub(" ", text)
     items |= {(ItemKind.NUMBER, match[0]) for match in _NUMBER.finditer(rest)}
     for match in _NAME.finditer(rest):
-        if not _SENTENCE_BEFORE.search(rest, max(0, match.start() - 8), match.start()):
-            items.add((ItemKind.NAME, _POSSESSIVE.sub("", match[0])))
+        begins = _SENTENCE_BEFORE.search(rest, max(0, match.start() - 8), match.start()) is not None
+        name = match[0].partition(" ")[2] if begins else match[0]
+        if name:
+            items.add((ItemKind.NAME, _POSSESSIVE.sub("", name)))
     return items
 
 

@@ -21,13 +21,10 @@ from lamina.domain.pack_decay import Tier
 from lamina.domain.text import is_blank
 from lamina.domain.token_estimate import estimate_tokens, token_weight
 
-__all__ = ["LEAST_TOKENS", "REDUCED_TIERS", "Aim", "aim_of", "reduced"]
+__all__ = ["LEAST_TOKENS", "Aim", "aim_of", "reduced"]
 
 LEAST_TOKENS: Final = 12
 """A text of fewer is left whole."""
-
-REDUCED_TIERS: Final = frozenset({Tier.SUMMARY, Tier.KEY_FACTS})
-"""Tiers that leave a part of the text: those above have all of it, those below nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +96,12 @@ _OPENING: Final = 3.0
 
 
 def aim_of(tier: Tier) -> Aim:
-    """What a reduction to this tier aims at; only of `REDUCED_TIERS`."""
+    """What a reduction to this tier aims at; only of one that leaves a part of the text."""
     return _AIMS[tier]
 
 
 def reduced(text: str, tier: Tier) -> str:
-    """What one of `REDUCED_TIERS` leaves of the text: always the same, never longer, and not blank unless the text is.
+    """What `summary` or `key_facts` leaves of the text: always the same, never longer, and not blank unless the text is.
 
     Takes time in proportion to the text's length (times the logarithm of it).
     """
@@ -298,7 +295,7 @@ class _Extract:
 
 
 def _read(text: str) -> Iterator[_Sentence]:
-    said = list(sentences(text))
+    said = [each for each in sentences(text) if not _ORDINAL.fullmatch(each)]
     lower = {word for each in said for word in each.split() if word.islower()}
     for place, sentence in enumerate(said):
         yield _Sentence(place, sentence, list(_facts(sentence, lower)))
