@@ -19,7 +19,7 @@ decays = st.builds(
     st.timedeltas(timedelta(microseconds=1), timedelta(days=36_500)),
     st.sets(st.floats(0.001, 10_000), min_size=4, max_size=4),
 )
-instants = st.datetimes(datetime(1970, 1, 1), datetime(9999, 1, 1), timezones=st.just(UTC))
+instants = st.datetimes(datetime(1970, 1, 1), datetime(9999, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - the zone is given beside them
 tiers = st.sampled_from(Tier)
 
 

@@ -72,7 +72,7 @@ def tier_at(now: datetime, *, idle_since: datetime, tier: Tier, decay: Decay) ->
 
     A clock that went back takes nothing up: a negative idle time asks for the first tier. Both instants are aware.
     """
-    # In UTC: between two instants of one zone Python reckons by the hands of the clock, and those are moved twice a year.
+    # In UTC: between instants of one zone Python reckons by the hands of the clock, which are moved twice a year.
     idle = now.astimezone(UTC) - idle_since.astimezone(UTC)
     asked = max((each for each in _TIERS if idle >= decay.idle_time(each)), key=_TIERS.index, default=tier)
     return max(asked, tier, key=_TIERS.index)

@@ -91,8 +91,14 @@ class ReductionFigures:
         kept = {"all" if kind is None else kind.value: self.kept(kind) for kind in kinds}
         cut = {"all" if kind is None else kind.value: self.cut(kind) for kind in kinds}
         return {
-            **{"collection": self.collection, "tier": self.tier.value, "texts": self.texts},
-            **{"tokens": self.tokens_before, "share": self.share, "dense": self.dense, "kept": kept, "cut": cut},
+            "collection": self.collection,
+            "tier": self.tier.value,
+            "texts": self.texts,
+            "tokens": self.tokens_before,
+            "share": self.share,
+            "dense": self.dense,
+            "kept": kept,
+            "cut": cut,
         }
 
     def add(self, text: str, left: str, count: Count) -> None:

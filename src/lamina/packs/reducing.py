@@ -101,7 +101,7 @@ def aim_of(tier: Tier) -> Aim:
 
 
 def reduced(text: str, tier: Tier) -> str:
-    """What `summary` or `key_facts` leaves of the text: always the same, never longer, and not blank unless the text is.
+    """What `summary` or `key_facts` leaves of the text: always the same, never longer, blank only if the text is.
 
     Takes time in proportion to the text's length (times the logarithm of it).
     """
