@@ -17,26 +17,29 @@ from lamina.packs.reducing import LEAST_TOKENS, aim_of, reduced
 
 NOTES = [
     (
-        "In the review on 14 March 2025 Ayşe Kaplan and Tom Whitfield agreed that the billing service of Northwind moves "
-        "from the data centre in Rotterdam to the one in Lyon by 30 June 2025. The migration budget is $48,500, of which "
-        "$12,000 is kept back for overtime. Tom has to hand in the cut-over plan to Priya Raman before 2 April. Nobody was "
-        "happy with the idea of a weekend without invoices, but the alternative, running both for a quarter, was thought "
-        "to be too dear. If the error rate goes above 0.5 % during the rehearsal, the whole thing is put off until autumn, "
-        "and the old contract with Haldane runs on for another 6 months at the old price."
+        "In the review on 14 March 2025 Ayşe Kaplan and Tom Whitfield agreed that the billing service of Northwind "
+        "moves from the data centre in Rotterdam to the one in Lyon by 30 June 2025. The migration budget is "
+        "$48,500, of which $12,000 is kept back for overtime. Tom has to hand in the cut-over plan to Priya Raman "
+        "before 2 April. Nobody was happy with the idea of a weekend without invoices, but the alternative, "
+        "running both for a quarter, was thought to be too dear. If the error rate goes above 0.5 % during the "
+        "rehearsal, the whole thing is put off until autumn, and the old contract with Haldane runs on for another "
+        "6 months at the old price."
     ),
     (
-        "The user told us that her daughter Elif starts school in Izmir in September and that mornings are busy from then "
-        "on, so calls before 10:30 are no good. She likes tea with her work and would rather read a long mail than sit in "
-        "a meeting. Her manager, Jonas Brandt, signs everything above 2,500 euros. She is allergic to walnuts, which came "
-        "up when we talked about the dinner on 19 November at the Golden Fork. She asked that we never phone her husband "
-        "Kerem about work, since he was bothered by it twice last year and they quarrelled over it afterwards."
+        "The user told us that her daughter Elif starts school in Izmir in September and that mornings are busy "
+        "from then on, so calls before 10:30 are no good. She likes tea with her work and would rather read a long "
+        "mail than sit in a meeting. Her manager, Jonas Brandt, signs everything above 2,500 euros. She is "
+        "allergic to walnuts, which came up when we talked about the dinner on 19 November at the Golden Fork. She "
+        "asked that we never phone her husband Kerem about work, since he was bothered by it twice last year and "
+        "they quarrelled over it afterwards."
     ),
     (
-        "When the nightly export fails with code 7041 the disk of the reporting host is nearly always full. Log in to "
-        "Juniper, look at the archive folder and remove what is older than 45 days; the job then has to be started again "
-        "by hand, which takes about 20 minutes, and somebody should watch the first 5 of them. Do not restart the machine, "
-        "because the licence server of Meridian runs there too and forgets its 16 seats when it goes down. Marta Oliveira "
-        "found this out on 2 February 2026 after three nights of guessing, and wrote it down in the handbook.","
+        "When the nightly export fails with code 7041 the disk of the reporting host is nearly always full. Log in "
+        "to Juniper, look at the archive folder and remove what is older than 45 days; the job then has to be "
+        "started again by hand, which takes about 20 minutes, and somebody should watch the first 5 of them. Do "
+        "not restart the machine, because the licence server of Meridian runs there too and forgets its 16 seats "
+        "when it goes down. Marta Oliveira found this out on 2 February 2026 after three nights of guessing, and "
+        "wrote it down in the handbook."
     ),
 ]
 """Notes as agents keep them."""
