@@ -6,7 +6,8 @@ walking that up. Stores load what is kept of the memories concerned, and of all 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -119,11 +120,11 @@ def plan_supersession(old_id: str, by: str, *, kept: Mapping[str, RelatedMemory]
     return bool(plan.links)
 
 
-def heir(start: str | None, gone: Set[str], *, kept: Mapping[str, RelatedMemory]) -> str | None:
+def heir(start: str | None, gone: AbstractSet[str], *, kept: Mapping[str, RelatedMemory]) -> str | None:
     """What is to supersede a memory whose superseder goes: the first that stays, from `start` on upwards."""
     passed: set[str] = set()
     current = start
-    while current in gone and current not in passed:
+    while current is not None and current in gone and current not in passed:
         passed.add(current)
         current = kept[current].superseded_by
     return None if current in passed else current

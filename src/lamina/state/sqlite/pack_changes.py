@@ -44,20 +44,15 @@ _ABOVE: Final = """
 """These ids, and those of what is above them."""
 
 
-def add_memories(connection: sqlite3.Connection, given: Sequence[PackMemory], now: datetime) -> None:
-    """As `PackStore.add_memories`, with memories that passed `storable_pack_memory`."""
-    for tenant in dict.fromkeys(each.tenant for each in given):
-        _add(connection, tenant, [each for each in given if each.tenant == tenant], now)
-
-
-def _add(connection: sqlite3.Connection, tenant: str, given: Sequence[PackMemory], now: datetime) -> None:
+def add_memories(connection: sqlite3.Connection, tenant: str, given: Sequence[PackMemory], now: datetime) -> None:
+    """As `PackStore.add_memories`, with memories that passed `storable_pack_memories`."""
     packs = dict(_open_packs(connection, tenant, given))
     ids = [each.id for each in given]
-    taken = next((id for place, id in enumerate(ids) if id in ids[:place]), None)
     query = "SELECT id FROM lamina_pack_memories WHERE tenant = ? AND id IN (SELECT value FROM json_each(?))"
-    row = connection.execute(query, (tenant, json.dumps(ids))).fetchone()
-    if row is not None or taken is not None:
-        raise Conflict(f"The memory {taken or row[0]!r}", "is there already", "Give another id, or save that one.")
+    taken = [id for (id,) in connection.execute(query, (tenant, json.dumps(ids)))]
+    taken += [id for place, id in enumerate(ids) if id in ids[:place]]
+    if taken:
+        raise Conflict(f"The memory {taken[0]!r}", "is there already", "Give another id, or save that one.")
     memories, links = plan_addition(
         given,
         {id: pack.owner for id, (_, pack) in packs.items()},
@@ -202,7 +197,7 @@ def _open_packs(
 def _related(connection: sqlite3.Connection, tenant: str, ids: Sequence[str]) -> dict[str, RelatedMemory]:
     """These memories and all that are above them."""
     query = (
-        f"{_ABOVE} SELECT m.id, p.owner, m.superseded_by, m.is_deleted FROM above "
+        f"{_ABOVE} SELECT m.id, p.owner, m.superseded_by, m.is_deleted FROM above "  # noqa: S608 - our own text
         "JOIN lamina_pack_memories AS m ON m.tenant = ?1 AND m.id = above.id "
         "JOIN lamina_pack_heads AS p ON p.key = m.pack"
     )
@@ -234,8 +229,8 @@ def _check_free(connection: sqlite3.Connection, pack: int, name: str, key: int) 
 
 def _mark_superseded(connection: sqlite3.Connection, tenant: str, links: Iterable[Link], now: datetime | None) -> None:
     update = (
-        "UPDATE lamina_pack_memories SET superseded_by = ?, updated_at = ifnull(?, updated_at), revision = revision + 1 "
-        "WHERE tenant = ? AND id = ?"
+        "UPDATE lamina_pack_memories SET superseded_by = ?, updated_at = ifnull(?, updated_at), "
+        "revision = revision + 1 WHERE tenant = ? AND id = ?"
     )
     connection.executemany(update, [(by, micros(now), tenant, old) for old, by in links])
 
