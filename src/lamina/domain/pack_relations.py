@@ -7,6 +7,7 @@ walking that up. Stores load what is kept of the memories concerned, and of all 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -18,6 +19,7 @@ __all__ = [
     "NameHolder",
     "RelatedMemory",
     "concerned",
+    "heir",
     "plan_addition",
     "plan_change",
     "plan_supersession",
@@ -116,6 +118,16 @@ def plan_supersession(old_id: str, by: str, *, kept: Mapping[str, RelatedMemory]
     plan.check_target("by", by, old_id)
     plan.supersede(old_id, by)
     return bool(plan.links)
+
+
+def heir(start: str | None, gone: AbstractSet[str], *, kept: Mapping[str, RelatedMemory]) -> str | None:
+    """What is to supersede a memory whose superseder goes: the first that stays, from `start` on upwards."""
+    passed: set[str] = set()
+    current = start
+    while current is not None and current in gone and current not in passed:
+        passed.add(current)
+        current = kept[current].superseded_by
+    return None if current in passed else current
 
 
 class _Plan:

@@ -186,10 +186,13 @@ def storable_pack(pack: Pack) -> Pack:
 
 
 def storable_pack_memories(memories: Sequence[PackMemory]) -> list[PackMemory]:
-    """New memories, each as `storable_pack_memory`."""
+    """New memories of one tenant, each as `storable_pack_memory`."""
     if isinstance(memories, str | Mapping) or not isinstance(memories, Iterable):
         raise InvalidType("memories", f"must be a list, not {type(memories).__name__}", "Give a list of PackMemory.")
-    return [storable_pack_memory(each) for each in memories]
+    checked = [storable_pack_memory(each) for each in memories]
+    if len({each.tenant for each in checked}) > 1:
+        raise InvalidInput("tenant", "differs among the memories", "Add those of each tenant in a call of its own.")
+    return checked
 
 
 def storable_pack_memory(memory: PackMemory, *, keeps_content: bool = False) -> PackMemory:

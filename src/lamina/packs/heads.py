@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from lamina.domain.pack import Pack, PackStatus, PackSummary
+from lamina.domain.storable_pack import storable_pack
 from lamina.domain.text import check_name
 from lamina.errors import Conflict, PackNotFound, ProviderError
 from lamina.ports.clock import Clock
@@ -56,7 +57,7 @@ class PackHeads:
 
     async def create(self, pack: Pack) -> Pack:
         """Keep the new pack, with its vector if it can be made."""
-        made = await self._embedded(pack)
+        made = await self._embedded(storable_pack(pack))
         await self._store.create_pack(made)
         (kept,) = await self._store.get_packs(self._tenant, [made.id])
         return kept
@@ -78,7 +79,7 @@ class PackHeads:
                 raise Conflict(f"The pack {name!r}", problem)
             changed = pack.replace(**changes, updated_at=max(self._clock(), pack.updated_at))
             if any(getattr(changed, field) != getattr(pack, field) for field in _TEXTS):
-                changed = await self._embedded(changed)
+                changed = await self._embedded(storable_pack(changed))
             if await self._store.save_pack(changed, expected_revision=pack.revision):
                 saved = await self._store.get_packs(self._tenant, [pack.id])
                 if saved:

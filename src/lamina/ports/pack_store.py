@@ -104,7 +104,9 @@ class PackStore(ABC):
 
     @abstractmethod
     async def add_memories(self, memories: Sequence[PackMemory], *, now: datetime) -> None:
-        """Keep new memories with their originals, all or none; `tier`, counts and `revision` begin anew.
+        """Keep new memories of one tenant with their originals, all or none.
+
+        `tier`, `access_count`, `last_accessed`, `is_deleted` and `revision` begin anew.
 
         A relationship `supersedes` marks its target as superseded by the new one, and `superseded_by` gives the
         one that it names a relationship `supersedes`: both sides in one step. Targets may be in the same batch. One

@@ -16,6 +16,7 @@ from lamina.domain.pack_relations import (
     NameHolder,
     RelatedMemory,
     concerned,
+    heir,
     plan_addition,
     plan_change,
     plan_supersession,
@@ -30,37 +31,28 @@ __all__ = ["add_memories", "delete_memory", "purge_pack", "save_memory", "supers
 
 _LIVE = "superseded_by IS NULL AND NOT is_deleted"
 
-_ORPHANS: Final = """
-    WITH RECURSIVE gone (key) AS (SELECT value FROM json_each(?3)),
-    above (orphan, id) AS (
-        SELECT r.target, s.id FROM lamina_pack_relations AS r JOIN lamina_pack_memories AS s ON s.key = r.source
-        WHERE r.type = ?2 AND r.source IN gone AND r.target NOT IN gone
-        UNION SELECT above.orphan, m.superseded_by
-        FROM above JOIN lamina_pack_memories AS m ON m.tenant = ?1 AND m.id = above.id
-        WHERE m.key IN gone AND m.superseded_by IS NOT NULL
+_BELONGINGS: Final = (("relations", "source"), ("relations", "target"), ("originals", "memory"), ("memories", "key"))
+"""The tables that a memory is in, and the columns with its key; itself last."""
+
+_ABOVE: Final = """
+    WITH RECURSIVE above (id) AS (
+        SELECT value FROM json_each(?2)
+        UNION SELECT m.superseded_by FROM above JOIN lamina_pack_memories AS m ON m.tenant = ?1 AND m.id = above.id
+        WHERE m.superseded_by IS NOT NULL
     )
-    SELECT o.key, o.id, (
-        SELECT m.id FROM above JOIN lamina_pack_memories AS m ON m.tenant = ?1 AND m.id = above.id
-        WHERE above.orphan = o.key AND m.key NOT IN gone
-    ) FROM lamina_pack_memories AS o WHERE o.key IN (SELECT orphan FROM above)
 """
-"""Of what is superseded by one of those that go: key, id, and the id of the first above it that stays."""
+"""These ids, and those of what is above them."""
 
 
-def add_memories(connection: sqlite3.Connection, given: Sequence[PackMemory], now: datetime) -> None:
-    """As `PackStore.add_memories`, with memories that passed `storable_pack_memory`."""
-    for tenant in dict.fromkeys(each.tenant for each in given):
-        _add(connection, tenant, [each for each in given if each.tenant == tenant], now)
-
-
-def _add(connection: sqlite3.Connection, tenant: str, given: Sequence[PackMemory], now: datetime) -> None:
+def add_memories(connection: sqlite3.Connection, tenant: str, given: Sequence[PackMemory], now: datetime) -> None:
+    """As `PackStore.add_memories`, with memories that passed `storable_pack_memories`."""
     packs = dict(_open_packs(connection, tenant, given))
     ids = [each.id for each in given]
-    taken = next((id for place, id in enumerate(ids) if id in ids[:place]), None)
     query = "SELECT id FROM lamina_pack_memories WHERE tenant = ? AND id IN (SELECT value FROM json_each(?))"
-    row = connection.execute(query, (tenant, json.dumps(ids))).fetchone()
-    if row is not None or taken is not None:
-        raise Conflict(f"The memory {taken or row[0]!r}", "is there already", "Give another id, or save that one.")
+    taken = [id for (id,) in connection.execute(query, (tenant, json.dumps(ids)))]
+    taken += [id for place, id in enumerate(ids) if id in ids[:place]]
+    if taken:
+        raise Conflict(f"The memory {taken[0]!r}", "is there already", "Give another id, or save that one.")
     memories, links = plan_addition(
         given,
         {id: pack.owner for id, (_, pack) in packs.items()},
@@ -136,9 +128,10 @@ def supersede(connection: sqlite3.Connection, tenant: str, old_id: str, by: str,
 
 def delete_memory(connection: sqlite3.Connection, tenant: str, id: str) -> bool:
     """As `PackStore.delete_memory`."""
-    keys = _keys(connection, tenant, [id])
-    _remove(connection, tenant, keys)
-    return bool(keys)
+    if not _keys(connection, tenant, [id]):
+        return False
+    _remove(connection, tenant, [id])
+    return True
 
 
 def purge_pack(connection: sqlite3.Connection, tenant: str, id: str) -> bool:
@@ -147,31 +140,32 @@ def purge_pack(connection: sqlite3.Connection, tenant: str, id: str) -> bool:
     if not found:
         return False
     key, _ = found[0]
-    rows = connection.execute("SELECT key FROM lamina_pack_memories WHERE pack = ?", (key,)).fetchall()
+    rows = connection.execute("SELECT id FROM lamina_pack_memories WHERE pack = ?", (key,)).fetchall()
     _remove(connection, tenant, [memory for (memory,) in rows])
     connection.execute("DELETE FROM lamina_pack_vectors WHERE pack = ?", (key,))
     connection.execute("DELETE FROM lamina_pack_heads WHERE key = ?", (key,))
     return True
 
 
-def _remove(connection: sqlite3.Connection, tenant: str, keys: Sequence[int]) -> None:
+def _remove(connection: sqlite3.Connection, tenant: str, ids: Sequence[str]) -> None:
     """Remove memories; what they superseded goes to what superseded them, or is live again."""
-    among = json.dumps(list(keys))
-    orphans = connection.execute(_ORPHANS, (tenant, SUPERSEDES, among)).fetchall()
-    for table, column in (
-        ("relations", "source"),
-        ("relations", "target"),
-        ("originals", "memory"),
-        ("memories", "key"),
-    ):
+    among = json.dumps(_keys(connection, tenant, ids))
+    query = (
+        "SELECT t.id, t.superseded_by FROM lamina_pack_relations AS r "
+        "JOIN lamina_pack_memories AS t ON t.key = r.target WHERE r.type = ? AND r.source IN "
+        "(SELECT value FROM json_each(?)) AND r.target NOT IN (SELECT value FROM json_each(?))"
+    )
+    orphans = connection.execute(query, (SUPERSEDES, among, among)).fetchall()
+    above = _related(connection, tenant, [by for _, by in orphans])
+    for table, column in _BELONGINGS:
         delete = f"DELETE FROM lamina_pack_{table} WHERE {column} IN (SELECT value FROM json_each(?))"  # noqa: S608
         connection.execute(delete, (among,))
-    for _, old, heir in orphans:
-        if heir is not None:
-            update = "UPDATE lamina_pack_memories SET superseded_by = ?, revision = revision + 1 WHERE key = ?"
-            connection.execute(update, (heir, _keys(connection, tenant, [old])[0]))
-            _mark_superseding(connection, tenant, [(old, heir)], None)
-    _revive(connection, [key for key, _, heir in orphans if heir is None])
+    gone = set(ids)
+    heirs = [(old, heir(by, gone, kept=above)) for old, by in orphans]
+    links = [(old, by) for old, by in heirs if by is not None]
+    _mark_superseded(connection, tenant, links, None)
+    _mark_superseding(connection, tenant, links, None)
+    _revive(connection, _keys(connection, tenant, [old for old, by in heirs if by is None]))
 
 
 def _revive(connection: sqlite3.Connection, keys: Iterable[int]) -> None:
@@ -202,16 +196,11 @@ def _open_packs(
 
 def _related(connection: sqlite3.Connection, tenant: str, ids: Sequence[str]) -> dict[str, RelatedMemory]:
     """These memories and all that are above them."""
-    query = """
-        WITH RECURSIVE above (id) AS (
-            SELECT value FROM json_each(?2)
-            UNION SELECT m.superseded_by FROM above JOIN lamina_pack_memories AS m ON m.tenant = ?1 AND m.id = above.id
-            WHERE m.superseded_by IS NOT NULL
-        )
-        SELECT m.id, p.owner, m.superseded_by, m.is_deleted FROM above
-        JOIN lamina_pack_memories AS m ON m.tenant = ?1 AND m.id = above.id
-        JOIN lamina_pack_heads AS p ON p.key = m.pack
-    """
+    query = (
+        f"{_ABOVE} SELECT m.id, p.owner, m.superseded_by, m.is_deleted FROM above "  # noqa: S608 - our own text
+        "JOIN lamina_pack_memories AS m ON m.tenant = ?1 AND m.id = above.id "
+        "JOIN lamina_pack_heads AS p ON p.key = m.pack"
+    )
     rows = connection.execute(query, (tenant, json.dumps(list(ids))))
     return {id: RelatedMemory(id, owner, by, bool(is_deleted)) for id, owner, by, is_deleted in rows}
 
@@ -238,12 +227,12 @@ def _check_free(connection: sqlite3.Connection, pack: int, name: str, key: int) 
         raise Conflict(f"The name {name!r}", problem, "Choose another name, or supersede that memory.")
 
 
-def _mark_superseded(connection: sqlite3.Connection, tenant: str, links: Iterable[Link], now: datetime) -> None:
+def _mark_superseded(connection: sqlite3.Connection, tenant: str, links: Iterable[Link], now: datetime | None) -> None:
     update = (
-        "UPDATE lamina_pack_memories SET superseded_by = ?, updated_at = ?, revision = revision + 1 "
-        "WHERE tenant = ? AND id = ?"
+        "UPDATE lamina_pack_memories SET superseded_by = ?, updated_at = ifnull(?, updated_at), "
+        "revision = revision + 1 WHERE tenant = ? AND id = ?"
     )
-    connection.executemany(update, [(by, to_micros(now), tenant, old) for old, by in links])
+    connection.executemany(update, [(by, micros(now), tenant, old) for old, by in links])
 
 
 def _mark_superseding(connection: sqlite3.Connection, tenant: str, links: Iterable[Link], now: datetime | None) -> None:

@@ -125,7 +125,9 @@ class SqlitePackStore(PackStore):
     async def add_memories(self, memories: Sequence[PackMemory], *, now: datetime) -> None:
         checked = storable_pack_memories(memories)
         instant = check_instant("now", now)
-        await self._write(lambda connection: pack_changes.add_memories(connection, checked, instant))
+        if checked:
+            tenant = checked[0].tenant
+            await self._write(lambda connection: pack_changes.add_memories(connection, tenant, checked, instant))
 
     async def get_memories(self, tenant: str, ids: Sequence[str], *, with_content: bool = True) -> list[PackMemory]:
         check_name("tenant", tenant)
