@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable
+from datetime import datetime
 
 from lamina.domain.memory import MemoryEntry
 from lamina.domain.pack import MemoryType, PackHit, PackMatch, PackType
 from lamina.domain.recall import Results, SearchMode
 from lamina.memory.embedding import Progress, ReembedReport
 from lamina.packs.bridging import ImportReport, entry_of_memory, imported_id, input_of
+from lamina.packs.fading import PREVIEWED, DegradationReport, FadingStep
 from lamina.packs.memories import PackMemories
 
 __all__ = ["ContextPacks"]
@@ -33,6 +35,7 @@ class ContextPacks(PackMemories):
         tenant: Whose packs they are.
         embedder: What makes the vectors: by default the one that comes with Lamina; None for a search by words alone.
         config: Defaults and limits.
+        reducer: What shortens the memories that fade: by default rules; `ModelReducer(model)` asks a language model.
         clock: Where times come from.
         new_id: Where ids come from.
         emit: Told of memories that come back whole, and of those that fade.
@@ -177,6 +180,22 @@ class ContextPacks(PackMemories):
         return entries
 
     # Upkeep.
+
+    async def degrade(self, now: datetime | None = None, *, limit: int | None = None) -> DegradationReport:
+        """Let memories fade: each that is due goes to the tier that its idle time asks for, of every owner's packs.
+
+        Sweeps may be cut off at any time, and run side by side; a reader wins. At most `limit` memories are looked
+        at, and the next sweep with a limit goes on behind them.
+
+        Raises:
+            InvalidInput: `now` has no time zone, or the limit is out of range.
+            AdapterError: a store failed. All that was done holds, and the next sweep does the rest.
+        """
+        return await self._fading.degrade(now, limit=limit)
+
+    async def preview(self, until: datetime | None = None, *, limit: int = PREVIEWED) -> builtins.list[FadingStep]:
+        """What fades next, when, and to which tier, the first first, of every owner's packs; changes nothing."""
+        return await self._fading.preview(until, limit=limit)
 
     async def reembed_missing(self, *, progress: Progress | None = None) -> ReembedReport:
         """Embed the packs and memories that have no vector, as after a failure of the embedder.
