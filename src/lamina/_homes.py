@@ -50,15 +50,10 @@ _HOMES: Final = {
     "lamina.domain.scope": "Scope",
     "lamina.domain.text": "clean",
     "lamina.domain.thread": "Summary Thread ThreadContext",
-    "lamina.errors": " ".join(
-        (
-            "AdapterError AdapterUnavailable AskError ConfigError Conflict ContextOverflowError DocumentNotFound "
-            "EmbeddingDimensionError EmbeddingFingerprintError EngineNotFound InvalidInput InvalidType "
-            "LaminaError MemoryNotFound",
-            "MessageNotFound MissingExtra NoModelConfiguredError NotFound NotStarted PackExists PackNotFound "
-            "ProviderError ProviderUnavailable ScopeError StoreDamaged ThreadArchivedError ThreadNotFound "
-            "Unsupported",
-        )
+    "lamina.errors": (
+        "AdapterError AdapterUnavailable AskError ConfigError Conflict ContextOverflowError DocumentNotFound "
+        "EmbeddingDimensionError EmbeddingFingerprintError EngineNotFound InvalidInput InvalidType "
+        "LaminaError MemoryNotFound MessageNotFound"
     ),
     "lamina.kernel": "Kernel MaintenanceReport ModelRouter",
     "lamina.memory.decay": "DecayReport",
@@ -90,4 +85,10 @@ _HOMES: Final = {
     "lamina.state.postgres": "PostgresPackStore PostgresStateStore",
     "lamina.state.sqlite": "SqlitePackStore SqliteStateStore",
 }
-HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names.split()}
+_MORE: Final = {
+    "lamina.errors": (
+        "MissingExtra NoModelConfiguredError NotFound NotStarted PackExists PackNotFound ProviderError "
+        "ProviderUnavailable ScopeError StoreDamaged ThreadArchivedError ThreadNotFound Unsupported"
+    ),
+}
+HOME_OF: Final = {name: home for each in (_HOMES, _MORE) for home, names in each.items() for name in names.split()}
