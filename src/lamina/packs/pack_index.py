@@ -100,6 +100,7 @@ class PackIndex:
             await self.write(ready, known)
             done = [each for each in left if each.id not in lacking]
             left = await self._settle(done)
+            texts = _NO_TEXTS  # those that were given may be of another tier than a memory is in by now
         return waiting
 
     async def mend(self, *, limit: int = BATCH) -> None:
