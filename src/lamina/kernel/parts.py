@@ -25,6 +25,7 @@ from lamina.ports.events import Emit
 from lamina.ports.language_model import LanguageModel
 from lamina.ports.memory_adapter import MemoryAdapter
 from lamina.ports.pack_store import PackStore
+from lamina.ports.server_store import ServerStore
 from lamina.ports.state_store import StateStore
 from lamina.ports.token_counter import TokenCounter
 from lamina.rag.pipeline import RagPipeline
@@ -58,6 +59,8 @@ class Backends:
     chunks: MemoryAdapter
     packs: PackStore
     pack_rows: MemoryAdapter
+    server: ServerStore
+    """Not open, until somebody opens it who serves others."""
     summaries: LanguageModel | None
     facts: LanguageModel | None
 
@@ -112,6 +115,7 @@ async def open_backends(config: LaminaConfig, router: ModelRouter, closing: Asyn
         chunks=stores.chunks,
         packs=stores.packs,
         pack_rows=stores.pack_rows,
+        server=stores.server,
         summaries=_helper(config, router, Task.SUMMARIES),
         facts=_helper(config, router, Task.FACTS) if config.memory.auto_save else None,
     )

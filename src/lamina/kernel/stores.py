@@ -14,11 +14,12 @@ from lamina.databases.sqlite.database import SqliteDatabase
 from lamina.errors import ConfigError
 from lamina.ports.memory_adapter import MemoryAdapter
 from lamina.ports.pack_store import PackStore
+from lamina.ports.server_store import ServerStore
 from lamina.ports.state_store import StateStore
 from lamina.settings import LaminaConfig, MemoryConfig
 from lamina.settings.project import DATABASE, DEFAULT_DATA_DIR
-from lamina.state.opening import open_pack_store, open_state
-from lamina.state.sqlite import SqlitePackStore, SqliteStateStore
+from lamina.state.opening import open_pack_store, open_server_store, open_state
+from lamina.state.sqlite import SqlitePackStore, SqliteServerStore, SqliteStateStore
 
 __all__ = ["Stores", "choose_stores", "database_file"]
 
@@ -36,6 +37,7 @@ class Stores:
     """Made, and not yet open. `memory` are the memory settings with the adapter in them.
 
     `packs` is the truth about packs, `pack_rows` what search runs over.
+    `server` is for processes that serve others; a kernel alone does not open it.
     """
 
     memory: MemoryConfig
@@ -43,6 +45,7 @@ class Stores:
     pack_rows: MemoryAdapter
     state: StateStore
     packs: PackStore
+    server: ServerStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +128,7 @@ def _in_postgres(config: LaminaConfig, url: str, tables: _Tables, file: SqliteDa
     """Everything on the same connections, unless a `state_url` keeps some apart."""
     from lamina.adapters.postgres import PostgresAdapter
     from lamina.databases.postgres import PostgresDatabase
-    from lamina.state.postgres import PostgresPackStore, PostgresStateStore
+    from lamina.state.postgres import PostgresPackStore, PostgresServerStore, PostgresStateStore
 
     limits = {key: value for key, value in config.memory.options.items() if key in _POSTGRES_LIMITS}
     others = {key: value for key, value in config.memory.options.items() if key not in _POSTGRES_LIMITS}
@@ -133,21 +136,22 @@ def _in_postgres(config: LaminaConfig, url: str, tables: _Tables, file: SqliteDa
     try:
         names = (config.memory.table, tables.chunks, tables.packs)
         memories, chunks, rows = (PostgresAdapter(database=database, table=each, **others) for each in names)
-        state, packs = _state(config, file)
+        state, packs, server = _state(config, file)
         if config.state_url in {None, url}:
             state = PostgresStateStore(database=database, **others)
             packs = PostgresPackStore(database=database, **others)
+            server = PostgresServerStore(database=database, **others)
     except TypeError as error:
         known = ", ".join((*_POSTGRES_LIMITS, "schema"))
         raise ConfigError("memory.options", f"holds what PostgreSQL does not take: {error}", f"Use {known}.") from error
-    return Stores(_with_adapter(config.memory, memories), chunks, rows, state, packs)
+    return Stores(_with_adapter(config.memory, memories), chunks, rows, state, packs, server)
 
 
-def _state(config: LaminaConfig, file: SqliteDatabase) -> tuple[StateStore, PackStore]:
+def _state(config: LaminaConfig, file: SqliteDatabase) -> tuple[StateStore, PackStore, ServerStore]:
     url = config.state_url
     if url is None:
-        return SqliteStateStore(database=file), SqlitePackStore(database=file)
-    return open_state(url), open_pack_store(url)
+        return SqliteStateStore(database=file), SqlitePackStore(database=file), SqliteServerStore(database=file)
+    return open_state(url), open_pack_store(url), open_server_store(url)
 
 
 def _with_adapter(memory: MemoryConfig, adapter: MemoryAdapter) -> MemoryConfig:

@@ -1,4 +1,4 @@
-"""Which state store, and which store of packs, a place names."""
+"""Which state store, store of packs and server store a place names."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any, Final
 
 from lamina.errors import ConfigError, InvalidType
 from lamina.ports.pack_store import PackStore
+from lamina.ports.server_store import ServerStore
 from lamina.ports.state_store import StateStore
 
-__all__ = ["open_pack_store", "open_state"]
+__all__ = ["open_pack_store", "open_server_store", "open_state"]
 
 _SQLITE: Final = "sqlite"
 _POSTGRES: Final = ("postgresql", "postgres")
@@ -31,35 +32,42 @@ def open_state(place: str | PathLike[str], **options: Any) -> StateStore:
         ConfigError: the place is of no kind that is known, or cannot be one.
         MissingExtra: it is PostgreSQL, and `lamina[postgres]` is not installed.
     """
-    path = _file(place)
-    if path is None:
-        from lamina.state.postgres import PostgresStateStore
+    path = _file_of(place)
+    if path is not None:
+        from lamina.state.sqlite import SqliteStateStore
 
-        return PostgresStateStore(str(place), **options)
-    from lamina.state.sqlite import SqliteStateStore
+        return SqliteStateStore(path, **options)
+    from lamina.state.postgres import PostgresStateStore
 
-    return SqliteStateStore(path, **options)
+    return PostgresStateStore(str(place), **options)
+
+
+def open_server_store(place: str | PathLike[str], **options: Any) -> ServerStore:
+    """The server store at a place, which may be that of a state store; the rest is as for `open_state`."""
+    path = _file_of(place)
+    if path is not None:
+        from lamina.state.sqlite import SqliteServerStore
+
+        return SqliteServerStore(path, **options)
+    from lamina.state.postgres import PostgresServerStore
+
+    return PostgresServerStore(str(place), **options)
 
 
 def open_pack_store(place: str | PathLike[str], **options: Any) -> PackStore:
-    """The store of packs at a place, which is named as for `open_state`.
+    """The store of packs at a place, which may be that of a state store; the rest is as for `open_state`."""
+    path = _file_of(place)
+    if path is not None:
+        from lamina.state.sqlite import SqlitePackStore
 
-    Raises:
-        ConfigError: the place is of no kind that is known, or cannot be one.
-        MissingExtra: it is PostgreSQL, and `lamina[postgres]` is not installed.
-    """
-    path = _file(place)
-    if path is None:
-        from lamina.state.postgres import PostgresPackStore
+        return SqlitePackStore(path, **options)
+    from lamina.state.postgres import PostgresPackStore
 
-        return PostgresPackStore(str(place), **options)
-    from lamina.state.sqlite import SqlitePackStore
-
-    return SqlitePackStore(path, **options)
+    return PostgresPackStore(str(place), **options)
 
 
-def _file(place: str | PathLike[str]) -> str | PathLike[str] | None:
-    """The file that the place names; None for a database of PostgreSQL."""
+def _file_of(place: str | PathLike[str]) -> str | PathLike[str] | None:
+    """The path of a file of SQLite; None if the place is a database of PostgreSQL."""
     if not isinstance(place, str | PathLike):
         raise InvalidType("state_url", f"must be text or a path, not {type(place).__name__}", _KNOWN)
     if not isinstance(place, str) or "://" not in place:
