@@ -25,6 +25,9 @@ WITHOUT_TWIN = {
     "BaseContextEngine": "hosts derive from it",
     "SqliteDatabase": "given to stores, which close it",
     "SqliteStateStore": "given to a blocking StateStore",
+    "PackStore": "given to ContextPacks, which has a twin",
+    "SqlitePackStore": "given to ContextPacks, which has a twin",
+    "PostgresPackStore": "given to ContextPacks, which has a twin",
     "PostgresStateStore": "given to a blocking StateStore",
 }
 OTHERS = [ThreadHandle]

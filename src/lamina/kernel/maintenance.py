@@ -29,13 +29,14 @@ class MaintenanceReport:
     purged: int = 0
     decay: DecayReport | None = None
     chunks_removed: int = 0
+    pack_rows_removed: int = 0
     engines: dict[str, bool] = field(default_factory=dict)
     """For each plug-in engine, whether its `maintain` succeeded."""
     failures: dict[str, str] = field(default_factory=dict)
 
 
 async def maintain(parts: Parts, engines: ContextEngineManager, *, decay: bool) -> MaintenanceReport:
-    """Purge what has expired, fade memories if asked to, remove chunks of no document, let engines maintain.
+    """Purge what has expired, fade memories if asked to, remove what belongs to nothing, let engines maintain.
 
     A step that fails does not keep the others from being done.
     """
@@ -44,6 +45,7 @@ async def maintain(parts: Parts, engines: ContextEngineManager, *, decay: bool) 
     if decay:
         report.decay = await _step(report, "decay", parts.memory.decay)
     report.chunks_removed = await _step(report, "documents", parts.rag.purge_orphans) or 0
+    report.pack_rows_removed = await _step(report, "packs", parts.packs.purge_orphans) or 0
     report.engines = await _step(report, "engines", engines.maintain) or {}
     return report
 

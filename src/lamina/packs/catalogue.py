@@ -77,7 +77,6 @@ class PackCatalogue:
     async def initialize(self) -> None:
         """Open the store and the adapter, and mend what an earlier failure left between them. Idempotent."""
         await self._store.initialize()
-        await self._index.adapter.initialize()
         await self._index.load()
         await self._writer.reflect([])
 

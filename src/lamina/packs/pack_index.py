@@ -61,8 +61,9 @@ class PackIndex:
         self._is_loaded = False
 
     async def load(self) -> None:
-        """Read once which model made the vectors."""
+        """Open the adapter and read which model made the vectors, once: who only looks for packs needs neither."""
         if not self._is_loaded:
+            await self.adapter.initialize()
             await self.space.load()
             self._is_loaded = True
 
@@ -122,17 +123,22 @@ class PackIndex:
     async def rows(self, ids: Iterable[str]) -> dict[str, PackRow]:
         """The newest row of each memory that has one, with its vector, by the memory's id."""
         places = [f"{slot}:{id}" for id in dict.fromkeys(ids) for slot in SLOTS]
+        if places:
+            await self.load()
         found = await asyncio.gather(*(self.adapter.get(self._rows.scope, place) for place in places))
         return _newest(self._row(entry) for entry in found if entry is not None)
 
     async def remove(self, ids: Iterable[str]) -> None:
         """Delete the rows of these memories, with all that the adapter remembers of them."""
         places = [f"{slot}:{id}" for id in dict.fromkeys(ids) for slot in SLOTS]
+        if places:
+            await self.load()
         for start in range(0, len(places), BATCH):
             await self.adapter.delete_many(self._rows.scope, places[start : start + BATCH])
 
     async def remove_pack(self, pack_id: str) -> None:
         """Delete all rows of a pack."""
+        await self.load()
         everything = MemoryFilter(now=self._clock(), expiry=Expiry.ANY)
         scope = self.scope_of(pack_id)
         async for page in pages(self.adapter, scope, everything):
@@ -140,6 +146,7 @@ class PackIndex:
 
     async def purge_orphans(self) -> int:
         """Delete the rows of memories that are gone, or whose pack is; how many there were. Reads everything."""
+        await self.load()
         deleted = 0
         everything = MemoryFilter(now=self._clock(), expiry=Expiry.ANY)
         async for page in pages(self.adapter, self._rows.scope, everything):

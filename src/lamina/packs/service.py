@@ -6,6 +6,7 @@ import builtins
 from collections.abc import Iterable
 from datetime import datetime
 
+from lamina.domain.context import PackHit as ContextHit
 from lamina.domain.memory import MemoryEntry
 from lamina.domain.pack import MemoryType, PackHit, PackMatch, PackType
 from lamina.domain.recall import Results, SearchMode
@@ -13,6 +14,7 @@ from lamina.memory.embedding import Progress, ReembedReport
 from lamina.packs.bridging import ImportReport, entry_of_memory, imported_id, input_of
 from lamina.packs.fading import PREVIEWED, DegradationReport, FadingStep
 from lamina.packs.memories import PackMemories
+from lamina.packs.pack_rows import trust_of
 
 __all__ = ["ContextPacks"]
 
@@ -128,6 +130,48 @@ class ContextPacks(PackMemories):
             degraded.update(dict.fromkeys(found.degraded))
         hits.sort(key=lambda hit: (-(hit.score or 0.0), hit.memory.id))
         return Results(hits, degraded=tuple(degraded))
+
+    async def find(
+        self,
+        query: str,
+        *,
+        owner: str | None = None,
+        max_packs: int,
+        min_score: float,
+        per_pack: int,
+        touch: bool = True,
+    ) -> Results[ContextHit]:
+        """What a context engine asks of its source of packs: `search`, with the names of the packs.
+
+        Packs and memories below `min_score` do not match. With `touch` off nothing counts as read, and yet all is
+        shown whole: as it would be sent.
+        """
+        hits = await self.search(
+            query,
+            packs=max_packs,
+            per_pack=per_pack,
+            min_pack_score=min_score,
+            min_score=min_score,
+            touch=touch,
+            owner=owner,
+        )
+        packs = await self._heads.visible(sorted({hit.memory.pack_id for hit in hits}), owner)
+        ids = [hit.memory.id for hit in hits]
+        whole = {each.id: each.content for each in await self._store.get_memories(self.tenant, ids)} if ids else {}
+        found = [
+            ContextHit(
+                id=hit.memory.id,
+                pack=packs[hit.memory.pack_id].name,
+                content=whole[hit.memory.id],
+                score=hit.score or 0.0,
+                source=hit.memory.provenance,
+                trust=trust_of(hit.memory.source),
+                metadata=hit.memory.metadata,
+            )
+            for hit in hits
+            if hit.memory.id in whole and hit.memory.pack_id in packs
+        ]
+        return Results(found, degraded=hits.degraded)
 
     # What leads to a memory engine and back.
 
