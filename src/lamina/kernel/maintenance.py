@@ -14,6 +14,7 @@ from lamina.domain.validation import check_ttl
 from lamina.errors import InvalidInput, InvalidType
 from lamina.kernel.parts import Parts
 from lamina.memory.decay import DecayReport
+from lamina.packs.fading import DegradationReport
 
 __all__ = ["MaintenanceReport", "maintain", "read_interval", "repeated"]
 
@@ -28,6 +29,8 @@ class MaintenanceReport:
 
     purged: int = 0
     decay: DecayReport | None = None
+    degradation: DegradationReport | None = None
+    """What the sweep over pack memories did; None if it failed."""
     chunks_removed: int = 0
     pack_rows_removed: int = 0
     engines: dict[str, bool] = field(default_factory=dict)
@@ -36,14 +39,15 @@ class MaintenanceReport:
 
 
 async def maintain(parts: Parts, engines: ContextEngineManager, *, decay: bool) -> MaintenanceReport:
-    """Purge what has expired, fade memories if asked to, remove what belongs to nothing, let engines maintain.
+    """Purge what has expired, fade pack memories, and others if asked to, remove what belongs to nothing, and so on.
 
-    A step that fails does not keep the others from being done.
+    At last plug-in engines maintain themselves. A step that fails does not keep the others from being done.
     """
     report = MaintenanceReport()
     report.purged = await _step(report, "purge", parts.memory.purge_expired) or 0
     if decay:
         report.decay = await _step(report, "decay", parts.memory.decay)
+    report.degradation = await _step(report, "degradation", parts.packs.degrade)
     report.chunks_removed = await _step(report, "documents", parts.rag.purge_orphans) or 0
     report.pack_rows_removed = await _step(report, "packs", parts.packs.purge_orphans) or 0
     report.engines = await _step(report, "engines", engines.maintain) or {}
