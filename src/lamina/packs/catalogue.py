@@ -17,9 +17,11 @@ from lamina.memory.inputs import read_tags
 from lamina.packs.arguments import Arguments
 from lamina.packs.changing import pack_changes
 from lamina.packs.discovering import Discoverer
+from lamina.packs.fading import Fading
 from lamina.packs.heads import PackHeads, summary_of
 from lamina.packs.inputs import read_decay, read_kind, read_metadata, read_names, read_text
 from lamina.packs.pack_index import PackIndex
+from lamina.packs.reducers import Reducer
 from lamina.packs.retrieving import Retriever
 from lamina.packs.writing import Writer
 from lamina.ports.clock import Clock, IdFactory, utc_now
@@ -51,6 +53,7 @@ class PackCatalogue:
         clock: Clock = utc_now,
         new_id: IdFactory = new_pack_id,
         emit: Emit | None = None,
+        reducer: Reducer | None = None,
     ) -> None:
         self.tenant = check_name("tenant", tenant)
         self.config = config or PacksConfig()
@@ -63,6 +66,7 @@ class PackCatalogue:
         self._heads = PackHeads(store, tenant=tenant, embedder=made, clock=clock)
         self._discoverer = Discoverer(store, tenant=tenant, embedder=made)
         self._retriever = Retriever(self._index, store, tenant=tenant, clock=clock, emit=emit)
+        self._fading = Fading(store, self._index, tenant=tenant, reducer=reducer, clock=clock, emit=emit)
         self._writer = Writer(self._index, store, self._heads, tenant=tenant, clock=clock, new_id=new_id)
 
     @property

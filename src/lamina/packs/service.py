@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable
+from datetime import datetime
 
 from lamina.domain.context import PackHit as ContextHit
 from lamina.domain.memory import MemoryEntry
@@ -11,6 +12,7 @@ from lamina.domain.pack import MemoryType, PackHit, PackMatch, PackType
 from lamina.domain.recall import Results, SearchMode
 from lamina.memory.embedding import Progress, ReembedReport
 from lamina.packs.bridging import ImportReport, entry_of_memory, imported_id, input_of
+from lamina.packs.fading import DegradationReport, FadingStep
 from lamina.packs.memories import PackMemories
 from lamina.packs.pack_rows import trust_of
 
@@ -38,6 +40,7 @@ class ContextPacks(PackMemories):
         clock: Where times come from.
         new_id: Where ids come from.
         emit: Told of memories that come back whole, and of those that fade.
+        reducer: What makes the texts of memories that fade; by default rules, which need no model.
     """
 
     async def discover(
@@ -220,7 +223,27 @@ class ContextPacks(PackMemories):
             entries += [entry_of_memory(each, found) for each in page]
         return entries
 
-    # Upkeep.
+    # Fading and upkeep, of every owner's packs.
+
+    async def degrade(self, now: datetime | None = None, *, limit: int | None = None) -> DegradationReport:
+        """Let each memory that is due fade to the tier that its idle time asks for; one sweep, whoever owns it.
+
+        The longest due first; at most `limit` are looked at, and the next such sweep goes on behind them. What has
+        expired is archived. What an earlier failure left half done is mended first. `now` is the clock's, unless
+        given. Sweeps may run beside readers, who win.
+
+        Raises:
+            InvalidInput: `now` has no time zone, or `limit` is no number above zero.
+            AdapterError: the store or the index failed. All that was done holds, and the next sweep does the rest.
+        """
+        return await self._fading.degrade(now, limit=limit)
+
+    async def preview(self, until: datetime | None = None, *, limit: int = 100) -> builtins.list[FadingStep]:
+        """What fades next, and when, whoever owns it, the first first; at most `limit`, each with its next step.
+
+        Changes nothing, and counts as no access.
+        """
+        return await self._fading.preview(until, limit=limit)
 
     async def reembed_missing(self, *, progress: Progress | None = None) -> ReembedReport:
         """Embed the packs and memories that have no vector, as after a failure of the embedder.

@@ -70,6 +70,8 @@ class ContextPacks(Resource[AsyncContextPacks]):
     find = blocking_method(AsyncContextPacks.find)
     import_entries = blocking_method(AsyncContextPacks.import_entries)
     export_entries = blocking_method(AsyncContextPacks.export_entries)
+    degrade = blocking_method(AsyncContextPacks.degrade)
+    preview = blocking_method(AsyncContextPacks.preview)
     reembed_missing = blocking_method(AsyncContextPacks.reembed_missing)
     reembed = blocking_method(AsyncContextPacks.reembed)
     purge_orphans = blocking_method(AsyncContextPacks.purge_orphans)
