@@ -37,7 +37,7 @@ class TestSqlitePackStoreOnASharedDatabase(PackStoreContract):
     async def database(self, tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
         database = SqliteDatabase(tmp_path / "lamina.db")
         async with SqliteStateStore(database=database):
-            adapter = SqliteAdapter(database=database, collection="lamina_packs")
+            adapter = SqliteAdapter(database=database, table="lamina_packs")
             await adapter.initialize()
             yield database
             await adapter.close()

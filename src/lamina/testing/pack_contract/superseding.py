@@ -213,7 +213,7 @@ class SupersedingContract:
         with pytest.raises(Conflict, match="m1"):
             await store.save_memory(memory("m3", name="n"), expected_revision=1, now=NOW)
         assert (await get(store, "m3")).name == "o"
-        assert await store.save_memory(memory("m2", name="n"), expected_revision=2, now=NOW)  # it is superseded
+        assert await store.save_memory(memory("m2", name="n"), expected_revision=1, now=NOW)  # it is superseded
         assert await named(store, "n") == ["m1"]
 
     async def test_a_relationship_that_goes_makes_live_again(self, store: PackStore) -> None:
