@@ -118,7 +118,9 @@ if TYPE_CHECKING:
     from lamina.memory.owner_view import OwnerMemory
     from lamina.memory.working import WorkingItem, WorkingMemory
     from lamina.packs.bridging import ImportReport
+    from lamina.packs.fading import DegradationReport, FadingStep
     from lamina.packs.inputs import PackMemoryInput
+    from lamina.packs.reducers import ExtractiveReducer, ModelReducer, Reducer
     from lamina.packs.service import ContextPacks
     from lamina.ports.embedder import Embedder, Fingerprint
     from lamina.ports.events import Event, EventName
@@ -187,6 +189,7 @@ __all__ = [
     "ConversationManager",
     "Decay",
     "DecayReport",
+    "DegradationReport",
     "Document",
     "DocumentNotFound",
     "Embedder",
@@ -198,6 +201,8 @@ __all__ = [
     "EstimateCounter",
     "Event",
     "EventName",
+    "ExtractiveReducer",
+    "FadingStep",
     "FilePart",
     "Fingerprint",
     "ForgetReason",
@@ -231,6 +236,7 @@ __all__ = [
     "Message",
     "MessageNotFound",
     "MissingExtra",
+    "ModelReducer",
     "ModelRouter",
     "NoModelConfiguredError",
     "Not",
@@ -260,6 +266,7 @@ __all__ = [
     "RagPipeline",
     "RagStats",
     "RecallResult",
+    "Reducer",
     "Relationship",
     "Results",
     "Role",

@@ -79,3 +79,11 @@ def test_what_is_wrong_is_said_and_nothing_is_made(lamina: Lamina, plant: str, f
     assert lamina("packs", "pin", plant, "nowhere").code == 1
     assert lamina("packs", "show", "plant", "--json").document["memories"][0]["pinned_at"] is None
     assert lamina("packs", "fade", "-u", "mira").code == 2
+
+
+def test_only_what_fades_needs_the_model_that_shortens(lamina: Lamina, plant: str) -> None:
+    by_model = {"LAMINA_PACKS__REDUCER": "model"}
+    assert lamina("packs", "list", env=by_model).code == 0
+    assert lamina("packs", "fade", "--dry-run", env=by_model).code == 0
+    run = lamina("packs", "fade", env=by_model)
+    assert (run.code, "packs.reducer" in run.err) == (1, True)

@@ -241,7 +241,8 @@ async def fade(
     if dry_run:
         await _preview(session, limit or _FEW_STEPS)
         return
-    async with session.kernel() as kernel:
+    with_model = session.settings.config.packs.reducer == "model"
+    async with session.kernel(with_model=with_model) as kernel:
         report = await kernel.packs.degrade(limit=limit)
     if session.as_json:
         print_json(dataclasses.asdict(report))

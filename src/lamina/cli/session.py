@@ -98,7 +98,8 @@ class Session:
             self._check_database(memory.path, creates=creates)
         kept: dict[str, Any] = {"memory": memory, "data_dir": self.settings.data_dir(), "ephemeral": False}
         if not with_model:
-            kept |= {"model": None, "memory": memory.model_copy(update={"llm": None})}
+            packs = self.settings.config.packs.model_copy(update={"reducer": "extractive"})
+            kept |= {"model": None, "memory": memory.model_copy(update={"llm": None}), "packs": packs}
         async with Kernel(self.settings.config.model_copy(update=kept)) as kernel:
             yield kernel
 

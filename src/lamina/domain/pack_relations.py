@@ -70,7 +70,8 @@ def plan_addition(
         InvalidInput: a target is not there or of another owner, or they would supersede each other in a circle.
     """
     new = {each.id: RelatedMemory(each.id, owners[each.pack_id], None, is_deleted=False) for each in memories}
-    plan = _Plan({**kept, **new})
+    held = {id: RelatedMemory(id, owners[pack_id], None, is_deleted=False) for (pack_id, _), id in holders.items()}
+    plan = _Plan({**held, **kept, **new})
     for memory in memories:
         for relationship in memory.relationships:
             plan.relate(memory.id, relationship)

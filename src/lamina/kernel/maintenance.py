@@ -29,9 +29,9 @@ class MaintenanceReport:
 
     purged: int = 0
     decay: DecayReport | None = None
-    degradation: DegradationReport | None = None
-    """What the sweep over pack memories did; None if it failed."""
     chunks_removed: int = 0
+    packs: DegradationReport | None = None
+    """What the sweep over the context packs did."""
     pack_rows_removed: int = 0
     engines: dict[str, bool] = field(default_factory=dict)
     """For each plug-in engine, whether its `maintain` succeeded."""
@@ -39,17 +39,17 @@ class MaintenanceReport:
 
 
 async def maintain(parts: Parts, engines: ContextEngineManager, *, decay: bool) -> MaintenanceReport:
-    """Purge what has expired, fade pack memories, and others if asked to, remove what belongs to nothing, and so on.
+    """Purge what expired, fade packs, and memories if asked to, remove what belongs to nothing, let engines maintain.
 
-    At last plug-in engines maintain themselves. A step that fails does not keep the others from being done.
+    A step that fails does not keep the others from being done.
     """
     report = MaintenanceReport()
     report.purged = await _step(report, "purge", parts.memory.purge_expired) or 0
     if decay:
         report.decay = await _step(report, "decay", parts.memory.decay)
-    report.degradation = await _step(report, "degradation", parts.packs.degrade)
     report.chunks_removed = await _step(report, "documents", parts.rag.purge_orphans) or 0
-    report.pack_rows_removed = await _step(report, "packs", parts.packs.purge_orphans) or 0
+    report.packs = await _step(report, "packs", parts.packs.degrade)
+    report.pack_rows_removed = await _step(report, "pack_rows", parts.packs.purge_orphans) or 0
     report.engines = await _step(report, "engines", engines.maintain) or {}
     return report
 

@@ -12,12 +12,14 @@ from lamina.context.manager import ContextEngineManager
 from lamina.context.sources import ProfileProvider
 from lamina.conversation.manager import ConversationManager
 from lamina.conversation.window import policy_of
+from lamina.errors import ConfigError
 from lamina.kernel.auto_save import AutoSave
 from lamina.kernel.model_router import ModelRouter, Task
 from lamina.kernel.stores import choose_stores
 from lamina.memory.backend import MemoryBackend
 from lamina.memory.engine import MemoryEngine
 from lamina.memory.factory import open_engine, open_memory_backend
+from lamina.packs.reducers import ExtractiveReducer, ModelReducer, Reducer
 from lamina.packs.service import ContextPacks
 from lamina.ports.clock import Clock
 from lamina.ports.embedder import matches_from
@@ -198,7 +200,16 @@ def _packs(config: LaminaConfig, options: KernelOptions, *, memory: MemoryEngine
         config=config.packs,
         clock=options.clock,
         emit=options.emit,
+        reducer=_reducer(config, backends.summaries),
     )
+
+
+def _reducer(config: LaminaConfig, model: LanguageModel | None) -> Reducer:
+    if config.packs.reducer == "extractive":
+        return ExtractiveReducer()
+    if model is None:
+        raise ConfigError("packs.reducer", "is 'model', and there is none", "Name a model, or use 'extractive'.")
+    return ModelReducer(model)
 
 
 def router_of(config: LaminaConfig, router: ModelRouter | None) -> ModelRouter:

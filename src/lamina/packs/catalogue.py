@@ -50,10 +50,10 @@ class PackCatalogue:
         tenant: str = DEFAULT_NAME,
         embedder: Embedder | Unset | None = UNSET,
         config: PacksConfig | None = None,
-        reducer: Reducer | None = None,
         clock: Clock = utc_now,
         new_id: IdFactory = new_pack_id,
         emit: Emit | None = None,
+        reducer: Reducer | None = None,
     ) -> None:
         self.tenant = check_name("tenant", tenant)
         self.config = config or PacksConfig()

@@ -20,7 +20,7 @@ from lamina.packs.pack_rows import MARKER, REDUCED, SLOTS, PackRow, digest_of, e
 from lamina.ports.clock import Clock, IdFactory
 from lamina.ports.embedder import Embedder
 from lamina.ports.memory_adapter import MemoryAdapter
-from lamina.ports.pack_store import FOUND_TIERS, PackStore
+from lamina.ports.pack_store import FOUND_TIERS, PackQuery, PackStore
 
 __all__ = ["PackIndex"]
 
@@ -146,6 +146,8 @@ class PackIndex:
 
     async def purge_orphans(self) -> int:
         """Delete the rows of memories that are gone, or whose pack is; how many there were. Reads everything."""
+        if not await self._store.count_packs(_any_pack(self._tenant)):
+            return 0  # and no collection is made for packs that there are not
         await self.load()
         deleted = 0
         everything = MemoryFilter(now=self._clock(), expiry=Expiry.ANY)
@@ -249,6 +251,10 @@ class PackIndex:
 
     def _row(self, entry: MemoryEntry) -> PackRow:
         return read_row(entry, self.adapter.name)
+
+
+def _any_pack(tenant: str) -> PackQuery:
+    return PackQuery(tenant=tenant, any_owner=True, statuses=frozenset(PackStatus))
 
 
 def _has_row(memory: PackMemory) -> bool:

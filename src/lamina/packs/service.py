@@ -12,7 +12,7 @@ from lamina.domain.pack import MemoryType, PackHit, PackMatch, PackType
 from lamina.domain.recall import Results, SearchMode
 from lamina.memory.embedding import Progress, ReembedReport
 from lamina.packs.bridging import ImportReport, entry_of_memory, imported_id, input_of
-from lamina.packs.fading import PREVIEWED, DegradationReport, FadingStep
+from lamina.packs.fading import DegradationReport, FadingStep
 from lamina.packs.memories import PackMemories
 from lamina.packs.pack_rows import trust_of
 
@@ -37,10 +37,10 @@ class ContextPacks(PackMemories):
         tenant: Whose packs they are.
         embedder: What makes the vectors: by default the one that comes with Lamina; None for a search by words alone.
         config: Defaults and limits.
-        reducer: What shortens the memories that fade: by default rules; `ModelReducer(model)` asks a language model.
         clock: Where times come from.
         new_id: Where ids come from.
         emit: Told of memories that come back whole, and of those that fade.
+        reducer: What makes the texts of memories that fade; by default rules, which need no model.
     """
 
     async def discover(
@@ -223,22 +223,26 @@ class ContextPacks(PackMemories):
             entries += [entry_of_memory(each, found) for each in page]
         return entries
 
-    # Upkeep.
+    # Fading and upkeep, of every owner's packs.
 
     async def degrade(self, now: datetime | None = None, *, limit: int | None = None) -> DegradationReport:
-        """Let memories fade: each that is due goes to the tier that its idle time asks for, of every owner's packs.
+        """Let each memory that is due fade to the tier that its idle time asks for; one sweep, whoever owns it.
 
-        Sweeps may be cut off at any time, and run side by side; a reader wins. At most `limit` memories are looked
-        at, and the next sweep with a limit goes on behind them.
+        The longest due first; at most `limit` are looked at, and the next such sweep goes on behind them. What has
+        expired is archived. What an earlier failure left half done is mended first. `now` is the clock's, unless
+        given. Sweeps may run beside readers, who win.
 
         Raises:
-            InvalidInput: `now` has no time zone, or the limit is out of range.
-            AdapterError: a store failed. All that was done holds, and the next sweep does the rest.
+            InvalidInput: `now` has no time zone, or `limit` is no number above zero.
+            AdapterError: the store or the index failed. All that was done holds, and the next sweep does the rest.
         """
         return await self._fading.degrade(now, limit=limit)
 
-    async def preview(self, until: datetime | None = None, *, limit: int = PREVIEWED) -> builtins.list[FadingStep]:
-        """What fades next, when, and to which tier, the first first, of every owner's packs; changes nothing."""
+    async def preview(self, until: datetime | None = None, *, limit: int = 100) -> builtins.list[FadingStep]:
+        """What fades next, and when, whoever owns it, the first first; at most `limit`, each with its next step.
+
+        Changes nothing, and counts as no access.
+        """
         return await self._fading.preview(until, limit=limit)
 
     async def reembed_missing(self, *, progress: Progress | None = None) -> ReembedReport:

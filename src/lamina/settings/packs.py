@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -60,11 +60,13 @@ class PacksConfig(StrictModel):
     memories' own is called with `_packs` behind it. `decay` says for a type of pack how new ones fade that say
     nothing of their own: `{"project": {"hours": 24, "steps": [1, 2, 4, 8]}}`. `limit` is how many memories a
     retrieval gives that names no limit, `max_limit` how many it may ask for at most, and so how many it can
-    bring back to the full tier at once.
+    bring back to the full tier at once. `reducer` says what makes the texts of memories that fade: rules
+    (`extractive`), or the model that summarises threads (`model`).
     """
 
     table: Annotated[str, Field(min_length=1)] | None = None
     search_mode: SearchMode = SearchMode.HYBRID
+    reducer: Literal["extractive", "model"] = "extractive"
     limit: Annotated[WholeNumber, Field(ge=1, le=_LARGEST)] = 10
     max_limit: Annotated[WholeNumber, Field(ge=1, le=_LARGEST)] = _LARGEST
     decay: Annotated[dict[PackType, DecayConfig], BeforeValidator(_decays)] = {}  # noqa: RUF012 - pydantic copies it

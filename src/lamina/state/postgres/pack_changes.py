@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final, LiteralString
@@ -49,7 +50,7 @@ def add_memories(session: Session, tenant: str, given: Sequence[PackMemory], now
     ids = [each.id for each in given]
     query = "SELECT id FROM {schema}.pack_memories WHERE tenant = %s AND id = ANY(%s)"
     taken = [id for (id,) in session.execute(query, (tenant, ids))]
-    taken += [id for place, id in enumerate(ids) if id in ids[:place]]
+    taken += [id for id, times in Counter(ids).items() if times > 1]
     if taken:
         raise Conflict(f"The memory {taken[0]!r}", "is there already", "Give another id, or save that one.")
     memories, links = plan_addition(

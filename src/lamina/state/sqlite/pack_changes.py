@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
@@ -50,7 +51,7 @@ def add_memories(connection: sqlite3.Connection, tenant: str, given: Sequence[Pa
     ids = [each.id for each in given]
     query = "SELECT id FROM lamina_pack_memories WHERE tenant = ? AND id IN (SELECT value FROM json_each(?))"
     taken = [id for (id,) in connection.execute(query, (tenant, json.dumps(ids)))]
-    taken += [id for place, id in enumerate(ids) if id in ids[:place]]
+    taken += [id for id, times in Counter(ids).items() if times > 1]
     if taken:
         raise Conflict(f"The memory {taken[0]!r}", "is there already", "Give another id, or save that one.")
     memories, links = plan_addition(
