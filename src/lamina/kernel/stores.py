@@ -17,7 +17,7 @@ from lamina.ports.server_store import ServerStore
 from lamina.ports.state_store import StateStore
 from lamina.settings import LaminaConfig, MemoryConfig
 from lamina.settings.project import DATABASE, DEFAULT_DATA_DIR
-from lamina.state.opening import open_server_store, open_state
+from lamina.state.opening import open_state_and_server_store
 from lamina.state.sqlite import SqliteServerStore, SqliteStateStore
 
 __all__ = ["Stores", "choose_stores", "database_file", "server_store_of"]
@@ -138,7 +138,7 @@ def _state(config: LaminaConfig, file: SqliteDatabase) -> tuple[StateStore, Serv
     url = config.state_url
     if url is None:
         return SqliteStateStore(database=file), SqliteServerStore(database=file)
-    return open_state(url), open_server_store(url)
+    return open_state_and_server_store(url)
 
 
 def _with_adapter(memory: MemoryConfig, adapter: MemoryAdapter) -> MemoryConfig:
