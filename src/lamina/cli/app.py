@@ -18,6 +18,7 @@ from lamina.cli import (
     memories,
     showing,
     threads,
+    tokens,
     transfer,
 )
 from lamina.cli.command import show_help_alone
@@ -57,5 +58,6 @@ for group in (
     configuration,
     showing,
     evaluations,
+    tokens,
 ):
     group.register(app)
