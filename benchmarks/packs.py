@@ -27,10 +27,8 @@ from lamina.databases.sqlite import SqliteDatabase
 from lamina.domain.pack import PackType
 from lamina.domain.pack_decay import Decay, Tier
 from lamina.evaluation.reductions import items_of
-from lamina.packs.fading import DegradationReport, Fading
-from lamina.packs.pack_index import PackIndex
+from lamina.packs.fading import DegradationReport
 from lamina.packs.service import ContextPacks
-from lamina.ports.clock import new_memory_id
 from lamina.state.sqlite import SqlitePackStore
 from lamina.testing import FrozenClock, HashingEmbedder
 
@@ -90,13 +88,7 @@ class World:
         database = SqliteDatabase(path)
         self.store = SqlitePackStore(None, database=database)
         adapter = SqliteAdapter(None, database=database, table="lamina_packs")
-        embedder = HashingEmbedder()
-        self.packs = ContextPacks(self.store, adapter, embedder=embedder, clock=self.clock)
-        self.tenant = self.packs.tenant
-        index = PackIndex(
-            adapter, self.store, tenant=self.tenant, embedder=embedder, clock=self.clock, new_id=new_memory_id
-        )
-        self.fading = Fading(self.store, index, tenant=self.tenant, clock=self.clock)
+        self.packs = ContextPacks(self.store, adapter, embedder=HashingEmbedder(), clock=self.clock)
 
     def rows(self, query: str) -> list[tuple]:
         with contextlib.closing(sqlite3.connect(self.path)) as connection:
@@ -153,7 +145,7 @@ async def years(world: World, originals: dict[str, str], chance: random.Random) 
     for name, idle in IDLE.items():
         world.clock.now = began + idle
         start = time.perf_counter()
-        report = await world.fading.degrade()
+        report = await world.packs.degrade()
         lines.append(line(name, world, report, time.perf_counter() - start))
         live = [id for (id,) in world.rows("SELECT id FROM lamina_pack_memories WHERE tier <> 'archived' ORDER BY id")]
         for id in chance.sample(live, min(len(live), round(READ_AGAIN * len(originals)))):
@@ -193,7 +185,7 @@ async def tier_by_tier(texts: Sequence[str]) -> list[str]:
             await world.packs.add_many("notes", list(texts[start : start + PAGE]))
         for tier, hours in zip(Tier, (0, 1, 1, 2, 4), strict=True):
             world.clock.advance(timedelta(hours=hours))
-            await world.fading.degrade()
+            await world.packs.degrade()
             if world.rows("SELECT DISTINCT tier FROM lamina_pack_memories") != [(tier.value,)]:
                 sys.exit(f"not all are in the tier {tier.value}")
             sizes = measured(world.path)
@@ -208,14 +200,15 @@ async def tier_by_tier(texts: Sequence[str]) -> list[str]:
 
 def measured(path: Path) -> tuple[float, ...]:
     """Bytes of the rows' texts, of whole rows, of the index of words, and of the originals, in a file without gaps."""
-    with tempfile.TemporaryDirectory() as folder, contextlib.closing(sqlite3.connect(path)) as source:
-        with contextlib.closing(sqlite3.connect(Path(folder) / "copy.db")) as copy:
-            source.backup(copy)
-            copy.execute("INSERT INTO lamina_packs_text(lamina_packs_text) VALUES ('optimize')")
-            copy.commit()
-            copy.execute("VACUUM")
-            used = dict(copy.execute("SELECT name, sum(payload) FROM dbstat GROUP BY name"))
-            ((text,),) = copy.execute("SELECT coalesce(sum(length(CAST(content AS BLOB))), 0) FROM lamina_packs")
+    with (
+        contextlib.closing(sqlite3.connect(path)) as source,
+        contextlib.closing(sqlite3.connect(":memory:")) as copy,
+    ):
+        source.backup(copy)
+        copy.execute("INSERT INTO lamina_packs_text(lamina_packs_text) VALUES ('optimize')")
+        copy.commit()
+        used = dict(copy.execute("SELECT name, sum(payload) FROM dbstat GROUP BY name"))
+        ((text,),) = copy.execute("SELECT coalesce(sum(length(CAST(content AS BLOB))), 0) FROM lamina_packs")
     words = sum(size for name, size in used.items() if name.startswith("lamina_packs_text_"))
     return text, used["lamina_packs"], words, used["lamina_pack_originals"]
 

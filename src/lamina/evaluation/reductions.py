@@ -34,6 +34,7 @@ _DATE: Final = re.compile(
     r"|(?:\d{2,4}年)?\d{1,2}月(?:\d{1,2}日)?|\d{2,4}年"
 )
 _NUMBER: Final = re.compile(r"(?<![\w.,])\d+(?:[.,:]\d+)*")
+_LIST_NUMBER: Final = re.compile(r"^[ \t]*\d{1,3}[.)](?=\s)", re.MULTILINE)
 _NAME: Final = re.compile(
     r"(?<![\w'’])[A-ZÀ-ÖØ-ÞΑ-ΩА-Я][\w'’&-]*\w(?: [A-ZÀ-ÖØ-ÞΑ-ΩА-Я][\w'’&-]*\w)*|[ァ-ヶー]{3,}"  # noqa: RUF001
 )
@@ -140,10 +141,11 @@ def evaluate_reductions(
 def items_of(text: str) -> set[tuple[ItemKind, str]]:
     """The distinct names, numbers and dates of the text, by form: found apart from how reductions find theirs.
 
-    A date is one item, not several numbers. A capitalised word that begins a sentence is none.
+    A date is one item, not several numbers. Neither the number of a list's item nor a capitalised
+    word that begins a sentence is one.
     """
     items = {(ItemKind.DATE, match[0]) for match in _DATE.finditer(text)}
-    rest = _DATE.sub(" ", text)
+    rest = _LIST_NUMBER.sub("", _DATE.sub(" ", text))
     items |= {(ItemKind.NUMBER, match[0]) for match in _NUMBER.finditer(rest)}
     for match in _NAME.finditer(rest):
         begins = _SENTENCE_BEFORE.search(rest, max(0, match.start() - 8), match.start()) is not None

@@ -27,12 +27,13 @@ from lamina.ports.clock import Clock, utc_now
 from lamina.ports.events import Emit, Event, EventName
 from lamina.ports.pack_store import DuePlace, PackStore
 
-__all__ = ["DegradationReport", "Fading", "FadingStep", "tier_asked"]
+__all__ = ["PREVIEWED", "DegradationReport", "Fading", "FadingStep", "tier_asked"]
 
 BATCH: Final = 100
 """Memories that are looked at together: as many texts are in memory at a time."""
 
 PREVIEWED: Final = 100
+"""Steps that a preview tells unless it is asked for another number."""
 _MOST: Final = 1_000_000
 _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 

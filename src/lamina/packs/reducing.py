@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import log2
 from typing import Final, NamedTuple
@@ -50,7 +50,7 @@ class Aim:
         return max(self.fewest_for_facts, round(self.most * total))
 
 
-_AIMS: Final = {Tier.SUMMARY: Aim(0.30, 0.36, 0.9, 8, 14), Tier.KEY_FACTS: Aim(0.10, 0.15, 0.8, 6, 10)}
+_AIMS: Final = {Tier.SUMMARY: Aim(0.30, 0.36, 0.9, 8, 14), Tier.KEY_FACTS: Aim(0.10, 0.15, 0.9, 6, 10)}
 
 _WORTH: Final = {
     FactKind.DATE: 5.5,
@@ -70,6 +70,8 @@ _JOIN: Final = "; "
 _JOIN_TOKENS: Final = 0.9
 _SMALL_GAP: Final = 1.6
 """Tokens between two picks: so few are better than a mark in their place."""
+_PASSES: Final = 2
+_WORDS_AFTER: Final = 4
 _FACTS_SHARE: Final = 0.6
 """Of the room, what bare facts may take before anything around them is looked at."""
 
@@ -186,16 +188,28 @@ class _Extract:
 
     def text(self) -> str:
         """What is picked, in the text's order."""
-        self._pick_facts()
+        offers = self._offers()
+        for _ in range(_PASSES):
+            self._pick_facts(offers)
+            self._recount()
         self._explain_numbers()
         self._close_gaps()
-        self._widen()
+        for _ in range(_PASSES):
+            self._recount()
+            self._widen()
+        for _ in range(_WORDS_AFTER):
+            self._recount()
+            self._lengthen()
         left = self._joined()
         while estimate_tokens(left) > max(self._limit, self._room) and self._drop_last():
             left = self._joined()
         return left or self._beginning()
 
-    def _pick_facts(self) -> None:
+    def _recount(self) -> None:
+        """Take for used what the picks have together, which is a little less than what they have one by one."""
+        self._used = token_weight(self._joined())
+
+    def _offers(self) -> list[tuple[str, _Offer]]:
         """The facts, each once where it costs least: the most valuable for their tokens first."""
         best: dict[str, _Offer] = {}
         often = Counter(fact.text for each in self._sentences for _, _, fact, _ in each.facts)
@@ -206,10 +220,13 @@ class _Extract:
                 value = worth * (1 + 0.2 * min(log2(often[key]), 3)) * (1.3 if sentence.place == 0 else 1)
                 if key not in best or value / cost > best[key].rank:
                     best[key] = _Offer(value / cost, cost, sentence, start, end, worth >= _LEAST_COUNTED)
-        ranked = sorted(best.items(), key=lambda item: (-item[1].rank, item[1].sentence.place, item[1].start))
-        wanted = self._aim.facts * sum(offer.is_counted for offer in best.values())
+        return sorted(best.items(), key=lambda item: (-item[1].rank, item[1].sentence.place, item[1].start))
+
+    def _pick_facts(self, offers: Sequence[tuple[str, _Offer]]) -> None:
+        """As many as there is room for; for most of those that count, there is more room."""
+        wanted = self._aim.facts * sum(offer.is_counted for _, offer in offers)
         kept = 0
-        for key, offer in ranked:
+        for key, offer in offers:
             is_wanted = offer.is_counted and kept < wanted
             room = self._limit if is_wanted else self._room * _FACTS_SHARE
             if key not in self._covered and self._used + offer.cost <= room:
@@ -257,6 +274,14 @@ class _Extract:
             cost = sentence.cost(start, end)
             if cost > 0 and self._used + cost <= self._room:
                 self._pick(sentence, start, end)
+
+    def _lengthen(self) -> None:
+        """A word more behind each pick, which tells a little of what was said of it."""
+        for sentence in self._sentences:
+            for start, end in list(sentence.picked):
+                after = _NEXT_WORDS.match(sentence.text, end)
+                if after and self._used + sentence.cost(start, after.end()) <= self._room:
+                    self._pick(sentence, start, after.end())
 
     def _clauses(self, sentence: _Sentence) -> list[tuple[int, int]]:
         return [sentence.clause(start, end) for start, end in sentence.picked]
