@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from datetime import timedelta
 
@@ -38,6 +39,22 @@ async def test_packs_are_kept_where_the_memories_are(open_kernel, tmp_path):
     (hit,) = await again.packs.retrieve("chip_domain", "wafer yield")
     assert hit.memory.id == added.id
     assert {each.suffix for each in tmp_path.iterdir()} <= {".db", ".db-wal", ".db-shm"}
+
+
+async def test_packs_are_kept_in_postgres_beside_the_memories_and_several_kernels_share_them(
+    open_kernel, postgres_database
+):
+    one, other = [await open_kernel(memory={"url": postgres_database}) for _ in range(2)]
+    added = await fill(one)
+    await asyncio.gather(
+        *(kernel.packs.retrieve("chip_domain", "wafer yield") for kernel in (one, other) for _ in range(3)),
+        *(kernel.packs.update_memory(added.id, tags=[str(number)]) for number, kernel in enumerate((one, other))),
+    )
+    memory = await other.packs.memory(added.id, touch=False)
+    assert (memory.access_count, memory.content) == (6, YIELD)
+    assert await one.packs.purge_orphans() == 0
+    (hit,) = await one.packs.retrieve("chip_domain", "wafer yield", tags=memory.tags)
+    assert hit.memory.id == added.id
 
 
 async def test_no_collection_is_made_for_packs_that_there_are_not(open_kernel, tmp_path):

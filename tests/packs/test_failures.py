@@ -177,3 +177,15 @@ async def test_of_those_who_write_a_row_at_once_the_newest_revision_stays(wafers
     row = (await wafers._index.rows(["a"]))["a"]
     assert (row.revision, row.entry.content) == (memory.revision, memory.content)
     assert await waiting(wafers) == []
+
+
+async def test_services_on_one_file_see_each_others_changes_and_count_together(wafers, open_packs):
+    other = await open_packs()
+    await other.update_memory("c", content="Doping implants boron")
+    assert ids(await wafers.retrieve("chip_domain", "boron", mode="text")) == ["c"]
+    await asyncio.gather(
+        *(each.retrieve("chip_domain", "boron", limit=1) for each in (wafers, other) for _ in range(5))
+    )
+    assert (await other.memory("c", touch=False)).access_count == 11
+    await other.delete("chip_domain")
+    assert await wafers.search("boron") == []

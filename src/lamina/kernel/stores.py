@@ -18,10 +18,10 @@ from lamina.ports.server_store import ServerStore
 from lamina.ports.state_store import StateStore
 from lamina.settings import LaminaConfig, MemoryConfig
 from lamina.settings.project import DATABASE, DEFAULT_DATA_DIR
-from lamina.state.opening import open_pack_store, open_server_store, open_state
+from lamina.state.opening import open_stores
 from lamina.state.sqlite import SqlitePackStore, SqliteServerStore, SqliteStateStore
 
-__all__ = ["Stores", "choose_stores", "database_file"]
+__all__ = ["Stores", "choose_stores", "database_file", "server_store_of"]
 
 _DEFAULT_TABLE: Final = MemoryConfig.model_fields["table"].default
 _PREFIX: Final = "lamina"
@@ -83,6 +83,11 @@ def choose_stores(config: LaminaConfig) -> Stores:
     place = {**options, "url": memory.url, "path": memory.path}
     made, other = (_made(name, {**place, "table": table}) for table in (tables.chunks, tables.packs))
     return Stores(memory, made, other, *_state(config, file))
+
+
+def server_store_of(config: LaminaConfig) -> ServerStore:
+    """The server store in the database of the kernel's state, not open yet; raises as `choose_stores`."""
+    return choose_stores(config).server
 
 
 def database_file(config: LaminaConfig) -> Path | None:
@@ -151,7 +156,7 @@ def _state(config: LaminaConfig, file: SqliteDatabase) -> tuple[StateStore, Pack
     url = config.state_url
     if url is None:
         return SqliteStateStore(database=file), SqlitePackStore(database=file), SqliteServerStore(database=file)
-    return open_state(url), open_pack_store(url), open_server_store(url)
+    return open_stores(url)
 
 
 def _with_adapter(memory: MemoryConfig, adapter: MemoryAdapter) -> MemoryConfig:

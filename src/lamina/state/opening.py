@@ -10,7 +10,7 @@ from lamina.ports.pack_store import PackStore
 from lamina.ports.server_store import ServerStore
 from lamina.ports.state_store import StateStore
 
-__all__ = ["open_pack_store", "open_server_store", "open_state"]
+__all__ = ["open_pack_store", "open_server_store", "open_state", "open_stores"]
 
 _SQLITE: Final = "sqlite"
 _POSTGRES: Final = ("postgresql", "postgres")
@@ -64,6 +64,26 @@ def open_pack_store(place: str | PathLike[str], **options: Any) -> PackStore:
     from lamina.state.postgres import PostgresPackStore
 
     return PostgresPackStore(str(place), **options)
+
+
+def open_stores(place: str | PathLike[str]) -> tuple[StateStore, PackStore, ServerStore]:
+    """All stores at a place, over one file that is opened once, or the same connections; raises as `open_state`."""
+    path = _file_of(place)
+    if path is not None:
+        from lamina.databases.sqlite import SqliteDatabase
+        from lamina.state.sqlite import SqlitePackStore, SqliteServerStore, SqliteStateStore
+
+        file = SqliteDatabase(path)
+        return SqliteStateStore(database=file), SqlitePackStore(database=file), SqliteServerStore(database=file)
+    from lamina.databases.postgres import PostgresDatabase
+    from lamina.state.postgres import PostgresPackStore, PostgresServerStore, PostgresStateStore
+
+    database = PostgresDatabase(str(place))
+    return (
+        PostgresStateStore(database=database),
+        PostgresPackStore(database=database),
+        PostgresServerStore(database=database),
+    )
 
 
 def _file_of(place: str | PathLike[str]) -> str | PathLike[str] | None:

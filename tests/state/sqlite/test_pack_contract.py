@@ -14,6 +14,8 @@ class TestSqlitePackStore(PackStoreContract):
     async def store(self, tmp_path: Path) -> AsyncIterator[SqlitePackStore]:
         async with SqlitePackStore(tmp_path / "lamina.db") as store:
             yield store
+            if store._handle is not None:
+                assert await store.check() == []
 
     @pytest.fixture
     async def second_store(self, store: SqlitePackStore, tmp_path: Path) -> AsyncIterator[SqlitePackStore]:

@@ -33,9 +33,10 @@ from lamina.domain.storable_pack import (
 )
 from lamina.domain.text import check_name
 from lamina.domain.validation import check_instant
-from lamina.errors import AdapterError
+from lamina.errors import AdapterError, StoreDamaged
 from lamina.ports.pack_store import PackStore
 from lamina.state.sqlite import pack_changes, pack_due, pack_heads, pack_reading
+from lamina.state.sqlite.pack_checking import find_contradictions_of_packs
 from lamina.state.sqlite.pack_tables import PACK_STEPS, pack_tables
 
 __all__ = ["SqlitePackStore"]
@@ -225,6 +226,23 @@ class SqlitePackStore(PackStore):
 
     async def tenants(self) -> list[str]:
         return await self._read(pack_heads.tenants)
+
+    async def check(self) -> list[str]:
+        """Look the packs over; what is wrong, in plain words. Empty if they are sound. Reads everything."""
+        try:
+            return await self._read(find_contradictions_of_packs)
+        except StoreDamaged as error:
+            return [error.problem]
+
+    async def scrub(self) -> None:
+        """See to it that nothing that was removed is left in the log beside the file.
+
+        In the file itself it is overwritten at once. Copies that were made of the file are not touched.
+
+        Raises:
+            AdapterUnavailable: another process reads on, so that the log could not be emptied; try again.
+        """
+        await self._opened().empty_log()
 
     def _opened(self) -> Handle:
         handle = self._handle
