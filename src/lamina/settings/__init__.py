@@ -11,6 +11,7 @@ from lamina.settings.models import (
     ModelConfig,
     define_memory_config,
 )
+from lamina.settings.packs import DecayConfig, PacksConfig
 from lamina.settings.project import LaminaConfig, define_config
 from lamina.settings.rag import RagConfig
 from lamina.settings.redaction import redacted
@@ -22,12 +23,14 @@ __all__ = [
     "CompactionConfig",
     "ContextConfig",
     "ConversationConfig",
+    "DecayConfig",
     "EmbeddingConfig",
     "HooksConfig",
     "LaminaConfig",
     "LoadedConfig",
     "MemoryConfig",
     "ModelConfig",
+    "PacksConfig",
     "RagConfig",
     "ScoringConfig",
     "SummaryConfig",
