@@ -14,6 +14,7 @@ from lamina.settings.context import ContextConfig
 from lamina.settings.conversation import ConversationConfig
 from lamina.settings.models import FilePath, MemoryConfig, ModelConfig, Name
 from lamina.settings.rag import RagConfig
+from lamina.settings.server import ServerConfig
 from lamina.settings.shorthand import provider_table
 from lamina.settings.strict_model import StrictModel
 
@@ -45,6 +46,7 @@ class LaminaConfig(StrictModel):
     conversation: ConversationConfig = ConversationConfig()
     rag: RagConfig = RagConfig()
     agents: AgentsConfig = AgentsConfig()
+    server: ServerConfig = ServerConfig()
     data_dir: FilePath | None = None
     state_url: str | None = Field(default=None, repr=False)  # it may hold a password
     environment: Literal["development", "production", "test"] = "development"
