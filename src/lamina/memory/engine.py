@@ -21,7 +21,7 @@ from lamina.memory.embedding import Progress, ReembedReport
 from lamina.memory.forgetting import Forgetter
 from lamina.memory.inputs import Filters, MemoryInput, has_condition, read_age, read_cutoff, read_filter, read_input
 from lamina.memory.migration import migrate
-from lamina.memory.reading import listing, pages
+from lamina.memory.reading import listing, walk
 from lamina.memory.recall import Recaller, recall_request
 from lamina.memory.runtime import Runtime
 from lamina.memory.statistics import EngineStats, engine_stats
@@ -286,16 +286,22 @@ class MemoryEngine:
         return Results(page)
 
     async def scan(
-        self, *, include_expired: bool = False, include_embeddings: bool = False, **filters: Unpack[Filters]
+        self,
+        *,
+        include_expired: bool = False,
+        include_embeddings: bool = False,
+        after: tuple[Layer, int] | None = None,
+        **filters: Unpack[Filters],
     ) -> AsyncIterator[MemoryEntry]:
-        """Every memory that the filters admit, in insertion order, however many; fit for export."""
+        """Every memory that the filters admit, in insertion order, however many; fit for export.
+
+        `after` goes on behind a memory, given by its layer and its `seq`.
+        """
         scope, filter = self._runtime.read(self._runtime.clock(), filters)
-        if include_expired:
-            filter = replace(filter, expiry=Expiry.ANY)
-        for store in self._runtime.stores(filter.layers):
-            async for page in pages(store, scope, filter, include_embeddings=include_embeddings):
-                for entry in page:
-                    yield entry
+        filter = replace(filter, expiry=Expiry.ANY) if include_expired else filter
+        stores, behind = self._runtime.stores(filter.layers), after and (self._runtime.store_of(after[0]), after[1])
+        async for entry in walk(stores, scope, filter, include_embeddings=include_embeddings, after=behind):
+            yield entry
 
     async def count(self, **filters: Unpack[Filters]) -> int:
         """How many memories the filters admit."""
