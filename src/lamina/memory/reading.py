@@ -11,7 +11,7 @@ from lamina.domain.memory import MemoryEntry
 from lamina.domain.scope import Scope
 from lamina.ports.memory_adapter import ListOptions, MemoryAdapter, Order
 
-__all__ = ["count", "filters_natively", "listing", "pages", "walk"]
+__all__ = ["count", "filters_natively", "listing", "pages"]
 
 PAGE: Final = 500
 
@@ -32,26 +32,6 @@ async def pages(
         admitted = page if native else [entry for entry in page if _passes(filter, entry)]
         if admitted:
             yield admitted
-
-
-async def walk(
-    stores: Sequence[MemoryAdapter],
-    scope: Scope,
-    filter: MemoryFilter,
-    *,
-    include_embeddings: bool = False,
-    after: tuple[MemoryAdapter, int] | None = None,
-) -> AsyncGenerator[MemoryEntry, None]:
-    """Everything that the scope and the filter admit in these stores, one store after the other, as `pages` has it.
-
-    With `after`: only what is behind this `seq` of this store.
-    """
-    first = 0 if after is None else next((place for place, each in enumerate(stores) if each is after[0]), len(stores))
-    for store in stores[first:]:
-        start = after[1] if after is not None and store is after[0] else 0
-        async for page in pages(store, scope, filter, include_embeddings=include_embeddings, after=start):
-            for entry in page:
-                yield entry
 
 
 async def count(adapter: MemoryAdapter, scope: Scope, filter: MemoryFilter) -> int:
