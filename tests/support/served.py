@@ -6,7 +6,23 @@ from contextlib import asynccontextmanager
 
 import httpx2
 
+from lamina.server import create_app
+
 TOKEN = "the-token"
+
+
+class NoKernels:
+    """For routes that need none."""
+
+    async def of(self, tenant):
+        raise AssertionError(f"nobody asked for a kernel of {tenant}")
+
+
+def app_of(router, **options):
+    """A server with these routes of a test, and no kernel."""
+    app = create_app(NoKernels(), **{"auth": {TOKEN}, **options})
+    app.include_router(router)
+    return app
 
 
 @asynccontextmanager

@@ -19,7 +19,8 @@ from lamina.kernel import Kernel
 from lamina.server.authentication import one_of
 from lamina.server.principal import Authenticate
 from lamina.server.problems import Problem, problem_of, problem_response
-from lamina.server.routes import health, memories
+from lamina.server.routes import health, maintenance, memories, transfer
+from lamina.settings import ServerConfig
 
 __all__ = ["Kernels", "create_app"]
 
@@ -45,7 +46,12 @@ class _OneKernel:
         return self._kernel
 
 
-def create_app(kernel: Kernel | Kernels, *, auth: Authenticate | Collection[str] | None = None) -> FastAPI:
+def create_app(
+    kernel: Kernel | Kernels,
+    *,
+    auth: Authenticate | Collection[str] | None = None,
+    settings: ServerConfig | None = None,
+) -> FastAPI:
     """The server as an ASGI app over a kernel, or over the kernels of many tenants.
 
     `auth` is a set of tokens for the tenant `default`, or a function that tells whom a token stands for. Without
@@ -63,9 +69,10 @@ def create_app(kernel: Kernel | Kernels, *, auth: Authenticate | Collection[str]
 
     app = FastAPI(title="Lamina", version=__version__, lifespan=lifespan)
     app.state.kernels = kernels
+    app.state.settings = settings or ServerConfig()
     app.state.authenticate = auth if auth is None or callable(auth) else one_of(auth)
     _answer_errors(app)
-    for part in (health, memories):
+    for part in (health, memories, maintenance, transfer):
         app.include_router(part.router)
     return app
 

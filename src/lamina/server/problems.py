@@ -36,7 +36,7 @@ ENVELOPE_ROOT: Final = "/utils/"
 _RETRY_AFTER: Final = {"Retry-After": "1"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False)  # not frozen: a context manager sets the traceback of what passes through it
 class Problem(Exception):
     """An answer that is an error. `code` is for programs, `detail` for people; `errors` name the fields."""
 

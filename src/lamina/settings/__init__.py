@@ -16,6 +16,7 @@ from lamina.settings.project import LaminaConfig, define_config
 from lamina.settings.rag import RagConfig
 from lamina.settings.redaction import redacted
 from lamina.settings.scoring import SCORING_PRESETS, ScoringConfig
+from lamina.settings.server import JwtConfig, RateLimit, ServerConfig
 
 __all__ = [
     "SCORING_PRESETS",
@@ -26,13 +27,16 @@ __all__ = [
     "DecayConfig",
     "EmbeddingConfig",
     "HooksConfig",
+    "JwtConfig",
     "LaminaConfig",
     "LoadedConfig",
     "MemoryConfig",
     "ModelConfig",
     "PacksConfig",
     "RagConfig",
+    "RateLimit",
     "ScoringConfig",
+    "ServerConfig",
     "SummaryConfig",
     "define_config",
     "define_memory_config",

@@ -1,4 +1,4 @@
-"""What a project's file may not decide alone: where on the network memories go.
+"""What a project's file may not decide alone: where on the network memories go, and who may ask the server for them.
 
 A project's file comes with a folder that may be somebody else's. Merely running a command in there must not send
 memories to an address in it, so the user has to name that address too, or trust the project's file as a whole.
@@ -18,7 +18,15 @@ from lamina.settings.sources import ENVIRONMENT_PREFIX, TRUST_PROJECT, Source
 
 __all__ = ["check_project_addresses", "trusts_project"]
 
-ADDRESSES: Final = ("memory.embedding.base_url", "memory.url", "model.base_url", "state_url")
+ADDRESSES: Final = (
+    "memory.embedding.base_url",
+    "memory.url",
+    "model.base_url",
+    "server.cors_origins",
+    "server.jwt.jwks_file",
+    "server.jwt.jwks_url",
+    "state_url",
+)
 OPTIONS: Final = "memory.options."
 _LOOPBACK: Final = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?", re.ASCII | re.IGNORECASE)
 _YES: Final = frozenset({"1", "true", "yes", "on"})
@@ -53,10 +61,10 @@ def check_project_addresses(
     # An option of a backend says as an address does where memories go: a key names an account.
     options = [f"{OPTIONS}{name}" for name in _at(values, OPTIONS.rstrip(".")) or {}]
     for path in (*ADDRESSES, *options):
-        address = _at(values, path)
+        address = _text(_at(values, path))
         if not isinstance(address, str) or origins.get(path) != project.origin(path) or _stays_here(address):
             continue
-        if _at(user_values, path) == address:
+        if _text(_at(user_values, path)) == address:
             continue
         variable = ENVIRONMENT_PREFIX + path.upper().replace(".", "__")
         shown = "its value" if path.startswith(OPTIONS) else redacted_url(address)  # it may be a key
@@ -73,6 +81,10 @@ def _at(values: Mapping[str, Any], path: str) -> Any:
     for key in path.split("."):
         value = value.get(key) if isinstance(value, Mapping) else None
     return value
+
+
+def _text(value: Any) -> Any:
+    return ", ".join(map(str, value)) if isinstance(value, list) else value
 
 
 def _stays_here(address: str) -> bool:

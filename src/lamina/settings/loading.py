@@ -24,6 +24,7 @@ from lamina.settings.models import EmbeddingConfig, MemoryConfig, ModelConfig
 from lamina.settings.project import DATABASE, LaminaConfig
 from lamina.settings.rag import RagConfig
 from lamina.settings.scoring import ScoringConfig
+from lamina.settings.server import JwtConfig, RateLimit, ServerConfig
 from lamina.settings.shorthand import SHORTHAND
 from lamina.settings.sources import Source, environment_source, file_source, find_project_file, place_of
 from lamina.settings.tiers import ContextThresholds
@@ -148,9 +149,12 @@ _TABLES: Final[Mapping[tuple[type[BaseModel], str], Any]] = {
     (LaminaConfig, "conversation"): ConversationConfig,
     (LaminaConfig, "rag"): RagConfig,
     (LaminaConfig, "agents"): AgentsConfig,
+    (LaminaConfig, "server"): ServerConfig,
     (ConversationConfig, "compaction"): CompactionConfig,
     (ConversationConfig, "summary"): SummaryConfig,
     (ConversationConfig, "context_engineering"): ContextThresholds,
+    (ServerConfig, "jwt"): JwtConfig,
+    (ServerConfig, "rate_limit"): RateLimit,
     (MemoryConfig, "compaction"): CompactionConfig,
     (MemoryConfig, "scoring"): ScoringConfig,
     (MemoryConfig, "embedding"): EmbeddingConfig,

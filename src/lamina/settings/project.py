@@ -15,6 +15,7 @@ from lamina.settings.conversation import ConversationConfig
 from lamina.settings.models import FilePath, MemoryConfig, ModelConfig, Name
 from lamina.settings.packs import PacksConfig
 from lamina.settings.rag import RagConfig
+from lamina.settings.server import ServerConfig
 from lamina.settings.shorthand import provider_table
 from lamina.settings.strict_model import StrictModel
 
@@ -47,6 +48,7 @@ class LaminaConfig(StrictModel):
     rag: RagConfig = RagConfig()
     packs: PacksConfig = PacksConfig()
     agents: AgentsConfig = AgentsConfig()
+    server: ServerConfig = ServerConfig()
     data_dir: FilePath | None = None
     state_url: str | None = Field(default=None, repr=False)  # it may hold a password
     environment: Literal["development", "production", "test"] = "development"

@@ -33,7 +33,13 @@ _SHORT_NAMES: Final = {
     "LAMINA_EMBEDDER": ("memory", "embedding"),
     "LAMINA_DEBUG": ("memory", "debug"),
 }
-_PATHS: Final = (("data_dir",), ("memory", "path"), ("memory", "v1_path"))
+_PATHS: Final = (
+    ("data_dir",),
+    ("memory", "path"),
+    ("memory", "v1_path"),
+    ("server", "uds"),
+    ("server", "jwt", "jwks_file"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +130,9 @@ def file_source(file: Path) -> Source:
         values = _table(_table(values, "tool", file, "tool"), "lamina", file, "tool.lamina")
     label = f"the file {file}"
     for path in _PATHS:
-        table = values if len(path) == 1 else values.get(path[0])
+        table: Any = values
+        for key in path[:-1]:
+            table = table.get(key) if isinstance(table, dict) else None
         if isinstance(table, dict) and isinstance(table.get(path[-1]), str):
             table[path[-1]] = _absolute(table[path[-1]], file.parent, ".".join(path), label)
     return Source(label, values, {})

@@ -1,0 +1,85 @@
+"""Pages that tile, and cursors that cannot be used for anything else."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from fastapi import APIRouter
+from served import app_of, client_of
+
+from lamina.server.paging import Page, Paging
+from lamina.settings import ServerConfig
+
+NUMBERS = list(range(25))
+router = APIRouter(prefix="/v1/numbers")
+
+
+@router.get("/counted")
+async def counted(paging: Paging, owner: str | None = None) -> Page[int]:
+    return paging.counted(NUMBERS[paging.offset :][: paging.limit + 1], lambda each: each)
+
+
+@router.get("/sorted")
+async def by_key(paging: Paging) -> Page[int]:
+    after = -1 if paging.after is None else paging.after[0]
+    rows = [each for each in NUMBERS if each > after][: paging.limit + 1]
+    return paging.sorted(rows, lambda each: each, lambda each: (each,))
+
+
+@pytest.fixture
+async def numbers():
+    async with client_of(app_of(router)) as client:
+        yield client
+
+
+@pytest.mark.parametrize("kind", ["counted", "sorted"])
+@pytest.mark.parametrize("limit", [1, 7, 24, 25, 26, 100])
+async def test_pages_tile(numbers, kind, limit):
+    seen, cursor = [], None
+    while True:
+        given = {"limit": limit} | ({} if cursor is None else {"cursor": cursor})
+        page = (await numbers.get(f"/v1/numbers/{kind}", params=given)).json()
+        seen += page["data"]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+        assert len(page["data"]) == limit
+    assert seen == NUMBERS
+
+
+async def cursor_of(numbers, kind="sorted", **params):
+    return (await numbers.get(f"/v1/numbers/{kind}", params={"limit": 3, **params})).json()["next_cursor"]
+
+
+def changed(cursor):
+    """Every cursor with one character another, and some that were never one."""
+    for place in range(len(cursor)):
+        yield cursor[:place] + ("A" if cursor[place] != "A" else "B") + cursor[place + 1 :]
+    yield from (cursor + "A", cursor[:-1], "x", "AQ", base64.urlsafe_b64encode(b"[99]").decode().rstrip("="))
+
+
+async def test_a_cursor_that_was_tampered_with_is_refused(numbers):
+    for cursor in changed(await cursor_of(numbers)):
+        answer = await numbers.get("/v1/numbers/sorted", params={"cursor": cursor})
+        assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "cursor"), cursor
+
+
+async def test_a_cursor_goes_on_with_its_own_list_only(numbers):
+    cursor = await cursor_of(numbers, "counted", owner="ann")
+    assert (await numbers.get("/v1/numbers/counted", params={"owner": "ann", "cursor": cursor})).json()["data"][0] == 3
+    for kind, params in (("counted", {"owner": "bob"}), ("counted", {}), ("sorted", {"owner": "ann"})):
+        answer = await numbers.get(f"/v1/numbers/{kind}", params={"cursor": cursor, **params})
+        assert answer.status_code == 422
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "1000000000", "x", "101", ""])
+async def test_a_limit_out_of_bounds_is_refused_and_named(numbers, limit):
+    answer = await numbers.get("/v1/numbers/counted", params={"limit": limit})
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["field"] == "query.limit"
+
+
+async def test_the_settings_may_lower_the_limit():
+    async with client_of(app_of(router, settings=ServerConfig(max_results=2))) as client:
+        assert (await client.get("/v1/numbers/counted", params={"limit": 50})).json()["data"] == [0, 1]
