@@ -1,0 +1,131 @@
+"""How much a request may send, and that what it calls JSON is JSON."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Final
+
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from lamina.server.problems import Problem, send_problem
+from lamina.server.strict_json import check_json
+
+__all__ = ["Bodies", "Body", "body_of", "is_json", "stream_up_to"]
+
+_KEY: Final = "lamina.body"
+_LONGEST_LENGTH: Final = 15
+
+
+class Body:
+    """The body of one request: counted as it comes, and kept where it is to be looked at before the route is."""
+
+    def __init__(self, receive: Receive, *, limit: int, announced: int | None) -> None:
+        self.limit = limit
+        self.announced = announced
+        self._receive = receive
+        self._size = 0
+        self._kept: bytes | None = None
+
+    async def whole(self) -> bytes:
+        """All of it; a route reads it once more.
+
+        Raises:
+            HTTPException: 413, it is longer than the limit; 400, the client went away before its end.
+        """
+        if self._kept is None:
+            parts = []
+            while True:
+                message = await self._counted()
+                if message["type"] != "http.request":
+                    raise HTTPException(HTTPStatus.BAD_REQUEST, "The body ended too early.")
+                parts.append(message.get("body", b""))
+                if not message.get("more_body", False):
+                    break
+            self._kept = b"".join(parts)
+            self._given = False
+        return self._kept
+
+    async def receive(self) -> Message:
+        """For the route: the body as it comes, or in one piece if it is here already."""
+        if self._kept is None:
+            return await self._counted()
+        if self._given:
+            return await self._receive()
+        self._given = True
+        return {"type": "http.request", "body": self._kept, "more_body": False}
+
+    async def _counted(self) -> Message:
+        if self.announced is not None and self.announced > self.limit:
+            raise self.too_large()
+        message = await self._receive()
+        self._size += len(message.get("body", b"")) if message["type"] == "http.request" else 0
+        if self._size > self.limit:
+            raise self.too_large()
+        return message
+
+    def too_large(self) -> HTTPException:
+        """The refusal; it closes the connection, whose other end may be sending without end."""
+        detail = f"The body is longer than {self.limit} bytes, which is as much as this server takes here."
+        return HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail, {"Connection": "close"})
+
+
+class Bodies:
+    """Bounds every body, and reads those that call themselves JSON before the route does."""
+
+    def __init__(self, app: ASGIApp, *, limit: int) -> None:
+        self._app = app
+        self._limit = limit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        try:
+            body = Body(receive, limit=self._limit, announced=_length(headers))
+            if is_json(headers.get("content-type", "")) and scope["method"] not in {"GET", "HEAD"}:
+                read = await body.whole()
+                if read:
+                    check_json(read)
+        except HTTPException as error:
+            await send_problem(_of_http(error), scope, receive, send)
+        except Problem as error:
+            await send_problem(error, scope, receive, send)
+        else:
+            scope[_KEY] = body
+            await self._app(scope, body.receive, send)
+
+
+def body_of(scope: Scope) -> Body:
+    """The body of the request."""
+    body: Body = scope[_KEY]
+    return body
+
+
+def stream_up_to(scope: Scope, limit: int) -> None:
+    """For a route that reads its body piece by piece: how long it may be there, in place of the general limit."""
+    body_of(scope).limit = limit
+
+
+def is_json(content_type: str) -> bool:
+    """Whether the media type is JSON, as FastAPI has it."""
+    media_type = content_type.partition(";")[0].strip().lower()
+    main, _, sub = media_type.partition("/")
+    return main == "application" and (sub == "json" or sub.endswith("+json"))
+
+
+def _length(headers: Headers) -> int | None:
+    given = headers.getlist("content-length")
+    if not given:
+        return None
+    if len(given) > 1 or not given[0].isascii() or not given[0].isdigit() or len(given[0]) > _LONGEST_LENGTH:
+        raise HTTPException(HTTPStatus.BAD_REQUEST, "Content-Length must be one number of bytes.")
+    return int(given[0])
+
+
+def _of_http(error: HTTPException) -> Problem:
+    code = "too_large" if error.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE else "malformed_request"
+    title = HTTPStatus(error.status_code).phrase
+    return Problem(error.status_code, code, title, error.detail, headers=dict(error.headers or {}))
