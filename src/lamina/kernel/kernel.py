@@ -15,23 +15,23 @@ from lamina.context.manager import ContextEngineManager
 from lamina.context.sources import ProfileProvider
 from lamina.conversation.manager import ConversationManager
 from lamina.domain.intent import Intent, IntentResult
-from lamina.errors import ConfigError, InvalidType, NotStarted
+from lamina.errors import NotStarted
 from lamina.kernel.checks import Finding, examine_open
 from lamina.kernel.event_bus import EventBus, Handler
 from lamina.kernel.intents import read_intent
 from lamina.kernel.maintenance import MaintenanceReport, maintain, read_interval, repeated
 from lamina.kernel.model_router import ModelRouter
-from lamina.kernel.parts import KernelOptions, Parts, open_parts, router_of
+from lamina.kernel.options import check_options, read_config
+from lamina.kernel.parts import Backends, KernelOptions, Parts, build_parts, open_backends, router_of
 from lamina.kernel.streaming import streamed
 from lamina.kernel.turns import TurnRunner
 from lamina.memory.engine import MemoryEngine
 from lamina.ports.clock import Clock, utc_now
 from lamina.ports.events import EventName
-from lamina.ports.memory_requests import META_TENANT
 from lamina.ports.token_counter import TokenCounter
 from lamina.providers.tokens import checked_counter
 from lamina.rag.pipeline import RagPipeline
-from lamina.settings import LaminaConfig, define_config
+from lamina.settings import LaminaConfig
 
 __all__ = ["Kernel"]
 
@@ -76,8 +76,8 @@ class Kernel:
             MissingExtra: the model's library is not installed.
             InvalidType: something beside the settings has a type that cannot be taken.
         """
-        _check_options(model_router, profile_provider, clock)
-        self.config = _read_config(config, settings)
+        check_options(model_router, profile_provider, clock)
+        self.config = read_config(config, settings)
         self._clock = clock or self.config.memory.clock or utc_now
         self._events = EventBus(debug=self.config.memory.debug)
         self.model_router = router_of(self.config, model_router)
@@ -117,7 +117,8 @@ class Kernel:
             if self._open is not None:
                 return
             async with AsyncExitStack() as closing:
-                parts = await open_parts(self.config, self._options, closing)
+                backends = await self._backends(closing)
+                parts = await build_parts(self.config, self._options, backends, closing)
                 turns = TurnRunner(
                     parts=parts,
                     agents=self.agent_registry,
@@ -127,7 +128,6 @@ class Kernel:
                     clock=self._clock,
                     emit=self._events.emit,
                 )
-                closing.push_async_callback(self.model_router.close)
                 closing.push_async_callback(self._events.close)
                 closing.push_async_callback(self.context_engines.dispose)
                 self._open = _Open(parts, turns, closing.pop_all())
@@ -275,6 +275,12 @@ class Kernel:
             opened.closing.callback(task.cancel)
             yield
 
+    async def _backends(self, closing: AsyncExitStack) -> Backends:
+        """What it stands on: opened here, and closed with it."""
+        backends = await open_backends(self.config, self.model_router, closing)
+        closing.push_async_callback(self.model_router.close)
+        return backends
+
     def _read(self, intent: Intent | Mapping[str, Any] | None, **fields: Any) -> Intent:
         return read_intent(intent, fields, clock=self._clock, default_owner=self.config.memory.default_owner)
 
@@ -282,24 +288,3 @@ class Kernel:
         if self._open is None:
             raise NotStarted("The kernel", "Call `await kernel.start()`, or use `async with kernel:`.")
         return self._open
-
-
-def _check_options(router: object, profile_provider: object, clock: object) -> None:
-    if router is not None and not isinstance(router, ModelRouter):
-        remedy = "Give ModelRouter(complete=...)."
-        raise InvalidType("model_router", f"must be a ModelRouter, not {type(router).__name__}", remedy)
-    for name, given in (("profile_provider", profile_provider), ("clock", clock)):
-        if given is not None and not callable(given):
-            raise InvalidType(name, f"cannot be called: {type(given).__name__}", "Give a function.")
-
-
-def _read_config(config: LaminaConfig | Mapping[str, Any] | None, settings: Mapping[str, Any]) -> LaminaConfig:
-    if isinstance(config, LaminaConfig) and settings:
-        raise ConfigError(next(iter(settings)), "is given beside a config", "Put it into the config.")
-    if config is not None and not isinstance(config, LaminaConfig | Mapping):
-        problem = f"must be a LaminaConfig or a mapping, not {type(config).__name__}"
-        raise InvalidType("config", problem, "Give define_config(...), or keywords.")
-    read = config if isinstance(config, LaminaConfig) else define_config(config, **settings)
-    if read.memory.tenant == META_TENANT:
-        raise ConfigError("memory.tenant", f"{META_TENANT!r} is reserved", "Choose another name.")
-    return read

@@ -14,9 +14,10 @@ from lamina.conversation.manager import ConversationManager
 from lamina.conversation.window import policy_of
 from lamina.kernel.auto_save import AutoSave
 from lamina.kernel.model_router import ModelRouter, Task
-from lamina.kernel.stores import Stores, choose_stores
+from lamina.kernel.stores import choose_stores
+from lamina.memory.backend import MemoryBackend
 from lamina.memory.engine import MemoryEngine
-from lamina.memory.factory import create_memory_engine
+from lamina.memory.factory import open_engine, open_memory_backend
 from lamina.ports.clock import Clock
 from lamina.ports.embedder import matches_from
 from lamina.ports.events import Emit
@@ -25,10 +26,10 @@ from lamina.ports.memory_adapter import MemoryAdapter
 from lamina.ports.state_store import StateStore
 from lamina.ports.token_counter import TokenCounter
 from lamina.rag.pipeline import RagPipeline
-from lamina.settings import EmbeddingConfig, LaminaConfig
+from lamina.settings import EmbeddingConfig, LaminaConfig, MemoryConfig
 from lamina.settings.shorthand import provider_table
 
-__all__ = ["KernelOptions", "Parts", "open_parts", "router_of"]
+__all__ = ["Backends", "KernelOptions", "Parts", "build_parts", "open_backends", "open_parts", "router_of"]
 
 DEFAULT_RELEVANCE = 1.0
 """Of memories about whose importance nothing was said, in a kernel."""
@@ -47,8 +48,19 @@ class KernelOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Backends:
+    """What kernels stand on: open, and the same for every tenant. Nothing in it knows of one."""
+
+    memory: MemoryBackend
+    state: StateStore
+    chunks: MemoryAdapter
+    summaries: LanguageModel | None
+    facts: LanguageModel | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """Everything that is open while a kernel runs."""
+    """What one tenant's kernel consists of, over its backends."""
 
     memory: MemoryEngine
     state: StateStore
@@ -62,7 +74,19 @@ class Parts:
 
 
 async def open_parts(config: LaminaConfig, options: KernelOptions, closing: AsyncExitStack) -> Parts:
-    """Open everything, in order; what is open is closed by `closing`, the last first, though one fails to close.
+    """Open everything that a kernel of its own needs: the backends, and over them the tenant's parts.
+
+    Raises:
+        ConfigError: a setting cannot be used.
+        MissingExtra: a library is not installed.
+        AdapterError: a store cannot be opened.
+    """
+    backends = await open_backends(config, options.router, closing)
+    return await build_parts(config, options, backends, closing)
+
+
+async def open_backends(config: LaminaConfig, router: ModelRouter, closing: AsyncExitStack) -> Backends:
+    """Open what serves any number of tenants; it is closed by `closing`, the last first, though one fails to close.
 
     Raises:
         ConfigError: a setting cannot be used.
@@ -70,21 +94,39 @@ async def open_parts(config: LaminaConfig, options: KernelOptions, closing: Asyn
         AdapterError: a store cannot be opened.
     """
     stores = choose_stores(config)
-    memory = await _open_memory(config, stores, options)
+    memory = await open_memory_backend(stores.memory.model_copy(update=_embedding_of(router)))
     closing.push_async_callback(memory.close)
     await _open(stores.state, closing)
     await _open(stores.chunks, closing)
-    conversation = _conversation(config, options, memory=memory, state=stores.state)
+    return Backends(
+        memory=memory,
+        state=stores.state,
+        chunks=stores.chunks,
+        summaries=_helper(config, router, Task.SUMMARIES),
+        facts=_helper(config, router, Task.FACTS) if config.memory.auto_save else None,
+    )
+
+
+async def build_parts(
+    config: LaminaConfig, options: KernelOptions, backends: Backends, closing: AsyncExitStack
+) -> Parts:
+    """The parts of the settings' tenant over backends that are open, and that `closing` leaves open.
+
+    Raises:
+        AdapterError: a store failed.
+    """
+    memory = await open_engine(_engine_settings(config, options), backends.memory, emit=options.emit)
+    closing.push_async_callback(memory.close)
+    conversation = _conversation(config, options, memory=memory, backends=backends)
     rag = RagPipeline(
-        stores.chunks,
-        stores.state,
+        backends.chunks,
+        backends.state,
         tenant=config.memory.tenant,
         embedder=memory.embedder,
         config=config.rag,
         counter=options.counter,
         clock=options.clock,
     )
-    await rag.initialize()
     least = 0.0 if memory.embedder is None else matches_from(memory.embedder)
     context = ContextEngine(
         memory,
@@ -97,28 +139,27 @@ async def open_parts(config: LaminaConfig, options: KernelOptions, closing: Asyn
         clock=options.clock,
         emit=options.emit,
     )
-    saving = AutoSave(memory, _helper(config, options.router, Task.FACTS)) if config.memory.auto_save else None
     return Parts(
         memory=memory,
-        state=stores.state,
-        chunks=stores.chunks,
+        state=backends.state,
+        chunks=backends.chunks,
         conversation=conversation,
         rag=rag,
         context=context,
-        auto_save=saving,
+        auto_save=AutoSave(memory, backends.facts) if config.memory.auto_save else None,
         offers_expansion=config.conversation.context_engineering is not None,
     )
 
 
 def _conversation(
-    config: LaminaConfig, options: KernelOptions, *, memory: MemoryEngine, state: StateStore
+    config: LaminaConfig, options: KernelOptions, *, memory: MemoryEngine, backends: Backends
 ) -> ConversationManager:
     context = config.effective_context(context_window=options.router.context_window)
     talk = config.effective_conversation(token_budget=context.token_budget)
     return ConversationManager(
-        state,
+        backends.state,
         tenant=config.memory.tenant,
-        llm=_helper(config, options.router, Task.SUMMARIES),
+        llm=backends.summaries,
         memory=memory,
         policy=policy_of(talk),
         summary=talk.summary,
@@ -157,15 +198,20 @@ def _helper(config: LaminaConfig, router: ModelRouter, task: Task) -> LanguageMo
     return router.made_of(given)
 
 
-async def _open_memory(config: LaminaConfig, stores: Stores, options: KernelOptions) -> MemoryEngine:
+def _embedding_of(router: ModelRouter) -> dict[str, Any]:
+    """The memory settings that the router's embedder goes before."""
+    embed = router.embed
+    if embed is None:
+        return {}
+    named = EmbeddingConfig(**provider_table(embed)) if isinstance(embed, str) else None
+    return {"embedding": named, "embed": None if named else embed, "embed_batch": None}
+
+
+def _engine_settings(config: LaminaConfig, options: KernelOptions) -> MemoryConfig:
     updates: dict[str, Any] = {"clock": options.clock}
     if "default_relevance" not in config.memory.model_fields_set:
         updates["default_relevance"] = DEFAULT_RELEVANCE
-    embed = options.router.embed
-    if embed is not None:
-        named = EmbeddingConfig(**provider_table(embed)) if isinstance(embed, str) else None
-        updates |= {"embedding": named, "embed": None if named else embed, "embed_batch": None}
-    return await create_memory_engine(stores.memory.model_copy(update=updates), emit=options.emit)
+    return config.memory.model_copy(update=updates)
 
 
 async def _open(store: Any, closing: AsyncExitStack) -> None:

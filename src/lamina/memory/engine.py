@@ -15,6 +15,7 @@ from lamina.domain.text import check_name
 from lamina.domain.validation import check_whole_number
 from lamina.errors import InvalidInput, InvalidType
 from lamina.memory.access import AccessCounters
+from lamina.memory.backend import MemoryBackend
 from lamina.memory.decay import DecayReport, check_decay
 from lamina.memory.earlier import MigrationReport
 from lamina.memory.embedding import Progress, ReembedReport
@@ -44,8 +45,10 @@ class MemoryEngine:
     layers (organizational and global) of the tenant; without one, those of all owners.
     """
 
-    def __init__(self, runtime: Runtime, working: WorkingMemory) -> None:
+    def __init__(self, runtime: Runtime, working: WorkingMemory, *, owned: MemoryBackend | None = None) -> None:
+        """`owned` is what the engine itself opens and closes; without it, that is its maker's to do."""
         self.working = working
+        self._owned = owned
         self._runtime = runtime
         self._writer = Writer(runtime)
         self._forgetter = Forgetter(runtime)
@@ -69,8 +72,8 @@ class MemoryEngine:
 
     async def initialize(self) -> None:
         """Open the stores, and purge what has expired. Idempotent."""
-        for store in self._runtime.stores():
-            await store.initialize()
+        if self._owned is not None:
+            await self._owned.initialize()
         await self._runtime.space.load()
         if self._runtime.earlier is not None:
             await self._runtime.earlier.check()
@@ -79,10 +82,8 @@ class MemoryEngine:
     async def close(self) -> None:
         """Write pending access counts, and let go of the stores and the embedder. Idempotent."""
         await self._accesses.close()
-        for store in self._runtime.stores():
-            await store.close()
-        if self.embedder is not None:
-            await self.embedder.close()
+        if self._owned is not None:
+            await self._owned.close()
 
     async def __aenter__(self) -> Self:
         await self.initialize()

@@ -1,14 +1,16 @@
-"""Builds an engine from its settings: the one place in the engine that opens things."""
+"""Builds an engine from its settings: the one place that opens things for it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from lamina import registry
 from lamina.domain.memory import Layer
 from lamina.domain.scope import Scope
 from lamina.errors import AdapterError, ConfigError, StoreDamaged
+from lamina.memory.backend import MemoryBackend
 from lamina.memory.earlier import EarlierMemories
 from lamina.memory.embedding import EmbeddingSpace
 from lamina.memory.engine import MemoryEngine
@@ -23,7 +25,7 @@ from lamina.ports.hooks import MemoryHooks
 from lamina.ports.memory_adapter import META_TENANT, MemoryAdapter
 from lamina.settings import EmbeddingConfig, MemoryConfig, define_memory_config
 
-__all__ = ["DEFAULT_EMBEDDER", "adapter_of", "create_memory_engine"]
+__all__ = ["DEFAULT_EMBEDDER", "adapter_of", "create_memory_engine", "open_engine", "open_memory_backend"]
 
 NO_EMBEDDER: Final = "none"
 DEFAULT_EMBEDDER: Final = "builtin"
@@ -54,21 +56,63 @@ async def create_memory_engine(
         read = define_memory_config(config, **settings)
     if read.tenant == META_TENANT:
         raise ConfigError("tenant", f"{META_TENANT!r} is reserved", "Choose another name.")
-    engine = _assemble(read, new_id, emit)
-    try:
+    engine = _assemble(read, _backend(read), new_id=new_id, emit=emit, owned=True)
+    async with _closed_on_failure(engine, read):
         await engine.initialize()
-    except BaseException as error:
-        await engine.close()
-        if isinstance(error, StoreDamaged):
-            await _tell_of_version_1(read, error)
-        raise
     return engine
 
 
-def _assemble(config: MemoryConfig, new_id: IdFactory, emit: Emit | None) -> MemoryEngine:
-    clock = config.clock or utc_now
-    adapter = adapter_of(config)
+async def open_memory_backend(config: MemoryConfig) -> MemoryBackend:
+    """The open stores and the embedder that the settings ask for, for engines of any number of tenants.
+
+    Raises:
+        ConfigError: a setting is wrong, or missing.
+        MissingExtra: the backend's or the embedder's library is not installed.
+        AdapterError: the store cannot be opened.
+    """
+    backend = _backend(config)
+    async with _closed_on_failure(backend, config):
+        await backend.initialize()
+    return backend
+
+
+async def open_engine(config: MemoryConfig, backend: MemoryBackend, *, emit: Emit | None = None) -> MemoryEngine:
+    """An open engine of the settings' tenant over a backend that is open, and stays so when the engine is closed.
+
+    Raises:
+        AdapterError: the store failed.
+    """
+    engine = _assemble(config, backend, emit=emit, owned=False)
+    async with _closed_on_failure(engine, config):
+        await engine.initialize()
+    return engine
+
+
+def _backend(config: MemoryConfig) -> MemoryBackend:
     overlay = registry.load_adapter("memory")() if config.working_storage == "memory" else None
+    return MemoryBackend(adapter_of(config), overlay, _embedder(config))
+
+
+@asynccontextmanager
+async def _closed_on_failure(opened: MemoryBackend | MemoryEngine, config: MemoryConfig) -> AsyncIterator[None]:
+    try:
+        yield
+    except BaseException as error:
+        await opened.close()
+        if isinstance(error, StoreDamaged):
+            await _tell_of_version_1(config, error)
+        raise
+
+
+def _assemble(
+    config: MemoryConfig,
+    backend: MemoryBackend,
+    *,
+    new_id: IdFactory = new_memory_id,
+    emit: Emit | None,
+    owned: bool,
+) -> MemoryEngine:
+    clock = config.clock or utc_now
     ttls = {layer: config.layer_ttl(layer) for layer in Layer}
     defaults = EntryDefaults(
         tenant=config.tenant,
@@ -78,8 +122,8 @@ def _assemble(config: MemoryConfig, new_id: IdFactory, emit: Emit | None) -> Mem
         layer_ttls={layer: None if ttl is None else ttl.total_seconds() for layer, ttl in ttls.items()},
     )
     runtime = Runtime(
-        adapter=adapter,
-        overlay=overlay,
+        adapter=backend.adapter,
+        overlay=backend.overlay,
         defaults=defaults,
         strict_namespace=config.strict_namespace,
         strict_owner=config.strict_owner,
@@ -87,14 +131,15 @@ def _assemble(config: MemoryConfig, new_id: IdFactory, emit: Emit | None) -> Mem
         scoring=config.scoring,
         version=config.version,
         hooks=HookRunner(config.hooks or MemoryHooks()),
-        space=EmbeddingSpace(adapter, Scope(config.tenant), _embedder(config), clock),
+        space=EmbeddingSpace(backend.adapter, Scope(config.tenant), backend.embedder, clock),
         clock=clock,
         new_id=new_id,
         emit=emit,
         earlier=_earlier(config, defaults),
         open_earlier=registry.open_earlier,
     )
-    return MemoryEngine(runtime, WorkingMemory(ttl=config.working_memory_ttl, clock=clock))
+    working = WorkingMemory(ttl=config.working_memory_ttl, clock=clock)
+    return MemoryEngine(runtime, working, owned=backend if owned else None)
 
 
 async def _tell_of_version_1(config: MemoryConfig, refused: StoreDamaged) -> None:
