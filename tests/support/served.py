@@ -29,5 +29,5 @@ def app_of(router, **options):
 async def client_of(app, *, token=TOKEN):
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     transport = httpx2.ASGITransport(app, raise_app_exceptions=False)
-    async with httpx2.AsyncClient(transport=transport, base_url="http://server", headers=headers) as client:
+    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost", headers=headers) as client:
         yield client

@@ -22,7 +22,10 @@ class Metrics:
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         self._requests = Counter(
-            "lamina_http_requests", "Requests that were answered.", ["method", "route", "status"], registry=self._registry
+            "lamina_http_requests",
+            "Requests that were answered.",
+            ["method", "route", "status"],
+            registry=self._registry,
         )
         self._request_seconds = Histogram(
             "lamina_http_request_duration_seconds",
@@ -32,7 +35,10 @@ class Metrics:
             registry=self._registry,
         )
         self._operations = Counter(
-            "lamina_memory_operations", "What was done with memories.", ["operation", "outcome"], registry=self._registry
+            "lamina_memory_operations",
+            "What was done with memories.",
+            ["operation", "outcome"],
+            registry=self._registry,
         )
         self._operation_seconds = Histogram(
             "lamina_memory_operation_duration_seconds",

@@ -28,7 +28,7 @@ from lamina.errors import (
     Unsupported,
 )
 
-__all__ = ["PROBLEM", "Problem", "problem_of", "problem_response", "send_problem"]
+__all__ = ["ENVELOPE_ROOT", "PROBLEM", "Problem", "problem_of", "problem_response", "send_problem"]
 
 PROBLEM: Final = "application/problem+json"
 ENVELOPE_ROOT: Final = "/utils/"

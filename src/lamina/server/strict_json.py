@@ -41,7 +41,9 @@ def check_json(body: bytes) -> None:
         if depth > MAX_DEPTH:
             raise _malformed(problem)
         detail = f"{field}: {problem}."
-        raise Problem(422, "invalid_request", "The request cannot be taken", detail, ({"field": field, "problem": problem},))
+        raise Problem(
+            422, "invalid_request", "The request cannot be taken", detail, ({"field": field, "problem": problem},)
+        )
 
 
 class _Refused(ValueError):

@@ -12,9 +12,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from lamina.server.problems import Problem, send_problem
 from lamina.server.strict_json import check_json
 
-__all__ = ["Bodies", "Body", "body_of", "is_json", "stream_up_to"]
+__all__ = ["Bodies", "Body", "body_of", "is_json", "problem_of_http", "stream_up_to"]
 
 _KEY: Final = "lamina.body"
+_KINDS: Final = {
+    400: ("malformed_request", "The request cannot be read"),
+    404: ("not_found", "There is no such thing here"),
+    405: ("method_not_allowed", "The method is not for this resource"),
+    413: ("too_large", "The body is too long"),
+}
 _LONGEST_LENGTH: Final = 15
 
 
@@ -90,7 +96,7 @@ class Bodies:
                 if read:
                     check_json(read)
         except HTTPException as error:
-            await send_problem(_of_http(error), scope, receive, send)
+            await send_problem(problem_of_http(error), scope, receive, send)
         except Problem as error:
             await send_problem(error, scope, receive, send)
         else:
@@ -116,6 +122,12 @@ def is_json(content_type: str) -> bool:
     return main == "application" and (sub == "json" or sub.endswith("+json"))
 
 
+def problem_of_http(error: HTTPException) -> Problem:
+    """What the client is told of an error of the framework's kind."""
+    code, title = _KINDS.get(error.status_code, ("http_error", error.detail))
+    return Problem(error.status_code, code, title, error.detail, headers=dict(error.headers or {}))
+
+
 def _length(headers: Headers) -> int | None:
     given = headers.getlist("content-length")
     if not given:
@@ -123,9 +135,3 @@ def _length(headers: Headers) -> int | None:
     if len(given) > 1 or not given[0].isascii() or not given[0].isdigit() or len(given[0]) > _LONGEST_LENGTH:
         raise HTTPException(HTTPStatus.BAD_REQUEST, "Content-Length must be one number of bytes.")
     return int(given[0])
-
-
-def _of_http(error: HTTPException) -> Problem:
-    code = "too_large" if error.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE else "malformed_request"
-    title = HTTPStatus(error.status_code).phrase
-    return Problem(error.status_code, code, title, error.detail, headers=dict(error.headers or {}))

@@ -17,7 +17,7 @@ from lamina.server.metrics import Metrics
 from lamina.server.problems import Problem, send_problem
 from lamina.telemetry import observed_by
 
-__all__ = ["Observing", "route_of"]
+__all__ = ["Observing", "route_of", "where"]
 
 log = logging.getLogger(__name__)
 access = logging.getLogger("lamina.server.access")
@@ -55,7 +55,7 @@ class Observing:
             await self._app(scope, receive, answer.send)
         except Exception as error:
             # The edge of the process: whatever it is, the client gets an answer, and the log says where it was.
-            log.error("A request failed: %s", _where(error))  # noqa: TRY400 - the message of an error may hold content
+            log.error("A request failed: %s", where(error))  # noqa: TRY400 - the message of an error may hold content
             if answer.status is not None:
                 raise  # it has begun: only a broken connection tells the client that it is not whole
             detail = f"The server failed; its log says more under the request id {answer.id}."
@@ -102,7 +102,7 @@ def route_of(scope: Scope) -> str:
     return getattr(scope.get("route"), "path", None) or UNMATCHED
 
 
-def _where(error: BaseException) -> str:
+def where(error: BaseException) -> str:
     """Kinds of the error and of its causes, and the lines of code: without messages, which may hold content."""
     parts: list[str] = []
     seen: BaseException | None = error
