@@ -23,6 +23,7 @@ from lamina.ports.embedder import matches_from
 from lamina.ports.events import Emit
 from lamina.ports.language_model import LanguageModel
 from lamina.ports.memory_adapter import MemoryAdapter
+from lamina.ports.server_store import ServerStore
 from lamina.ports.state_store import StateStore
 from lamina.ports.token_counter import TokenCounter
 from lamina.rag.pipeline import RagPipeline
@@ -54,6 +55,8 @@ class Backends:
     memory: MemoryBackend
     state: StateStore
     chunks: MemoryAdapter
+    server: ServerStore
+    """Not open, until somebody opens it who serves others."""
     summaries: LanguageModel | None
     facts: LanguageModel | None
 
@@ -102,6 +105,7 @@ async def open_backends(config: LaminaConfig, router: ModelRouter, closing: Asyn
         memory=memory,
         state=stores.state,
         chunks=stores.chunks,
+        server=stores.server,
         summaries=_helper(config, router, Task.SUMMARIES),
         facts=_helper(config, router, Task.FACTS) if config.memory.auto_save else None,
     )

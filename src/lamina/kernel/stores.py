@@ -13,11 +13,12 @@ from lamina.databases.sqlite.connection import MEMORY
 from lamina.databases.sqlite.database import SqliteDatabase
 from lamina.errors import ConfigError
 from lamina.ports.memory_adapter import MemoryAdapter
+from lamina.ports.server_store import ServerStore
 from lamina.ports.state_store import StateStore
 from lamina.settings import LaminaConfig, MemoryConfig
 from lamina.settings.project import DATABASE, DEFAULT_DATA_DIR
-from lamina.state.opening import open_state
-from lamina.state.sqlite import SqliteStateStore
+from lamina.state.opening import open_server_store, open_state
+from lamina.state.sqlite import SqliteServerStore, SqliteStateStore
 
 __all__ = ["Stores", "choose_stores", "database_file"]
 
@@ -31,11 +32,15 @@ _POSTGRES_LIMITS: Final = ("connections", "connect_timeout", "statement_timeout"
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """Made, and not yet open. `memory` are the memory settings with the adapter in them."""
+    """Made, and not yet open. `memory` are the memory settings with the adapter in them.
+
+    `server` is for processes that serve others; a kernel alone does not open it.
+    """
 
     memory: MemoryConfig
     chunks: MemoryAdapter
     state: StateStore
+    server: ServerStore
 
 
 def choose_stores(config: LaminaConfig) -> Stores:
@@ -59,11 +64,12 @@ def choose_stores(config: LaminaConfig) -> Stores:
     if name in {None, "sqlite"} and memory.url is None:
         if not _is_made(memory):
             memory = _with_adapter(memory, SqliteAdapter(database=file, table=memory.table))
-        return Stores(memory, SqliteAdapter(database=file, table=chunks_table), _state(config, file))
+        chunks: MemoryAdapter = SqliteAdapter(database=file, table=chunks_table)
+        return Stores(memory, chunks, *_state(config, file))
     assert name is not None  # noqa: S101 - adapter_name names every url's backend
     options = {key: value for key, value in memory.options.items() if key not in _COLLECTION_OPTIONS}
     chunks = _made(name, {**options, "url": memory.url, "path": memory.path, "table": chunks_table})
-    return Stores(memory, chunks, _state(config, file))
+    return Stores(memory, chunks, *_state(config, file))
 
 
 def database_file(config: LaminaConfig) -> Path | None:
@@ -102,7 +108,7 @@ def _in_postgres(config: LaminaConfig, url: str, chunks_table: str, file: Sqlite
     """Memories, chunks, threads and heads on the same connections, unless a `state_url` keeps some apart."""
     from lamina.adapters.postgres import PostgresAdapter
     from lamina.databases.postgres import PostgresDatabase
-    from lamina.state.postgres import PostgresStateStore
+    from lamina.state.postgres import PostgresServerStore, PostgresStateStore
 
     limits = {key: value for key, value in config.memory.options.items() if key in _POSTGRES_LIMITS}
     others = {key: value for key, value in config.memory.options.items() if key not in _POSTGRES_LIMITS}
@@ -112,16 +118,22 @@ def _in_postgres(config: LaminaConfig, url: str, chunks_table: str, file: Sqlite
             PostgresAdapter(database=database, table=each, **others) for each in (config.memory.table, chunks_table)
         ]
         is_shared = config.state_url in {None, url}
-        state = PostgresStateStore(database=database, **others) if is_shared else _state(config, file)
+        state, server = (
+            (PostgresStateStore(database=database, **others), PostgresServerStore(database=database, **others))
+            if is_shared
+            else _state(config, file)
+        )
     except TypeError as error:
         known = ", ".join((*_POSTGRES_LIMITS, "schema"))
         raise ConfigError("memory.options", f"holds what PostgreSQL does not take: {error}", f"Use {known}.") from error
-    return Stores(_with_adapter(config.memory, made[0]), made[1], state)
+    return Stores(_with_adapter(config.memory, made[0]), made[1], state, server)
 
 
-def _state(config: LaminaConfig, file: SqliteDatabase) -> StateStore:
+def _state(config: LaminaConfig, file: SqliteDatabase) -> tuple[StateStore, ServerStore]:
     url = config.state_url
-    return SqliteStateStore(database=file) if url is None else open_state(url)
+    if url is None:
+        return SqliteStateStore(database=file), SqliteServerStore(database=file)
+    return open_state(url), open_server_store(url)
 
 
 def _with_adapter(memory: MemoryConfig, adapter: MemoryAdapter) -> MemoryConfig:

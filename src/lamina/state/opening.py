@@ -1,4 +1,4 @@
-"""Which state store a place names."""
+"""Which state store, and which server store, a place names."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from os import PathLike
 from typing import Any, Final
 
 from lamina.errors import ConfigError, InvalidType
+from lamina.ports.server_store import ServerStore
 from lamina.ports.state_store import StateStore
 
-__all__ = ["open_state"]
+__all__ = ["open_server_store", "open_state"]
 
 _SQLITE: Final = "sqlite"
 _POSTGRES: Final = ("postgresql", "postgres")
@@ -30,23 +31,39 @@ def open_state(place: str | PathLike[str], **options: Any) -> StateStore:
         ConfigError: the place is of no kind that is known, or cannot be one.
         MissingExtra: it is PostgreSQL, and `lamina[postgres]` is not installed.
     """
+    path = _file_of(place)
+    if path is not None:
+        from lamina.state.sqlite import SqliteStateStore
+
+        return SqliteStateStore(path, **options)
+    from lamina.state.postgres import PostgresStateStore
+
+    return PostgresStateStore(str(place), **options)
+
+
+def open_server_store(place: str | PathLike[str], **options: Any) -> ServerStore:
+    """The server store at a place, which may be that of a state store; the rest is as for `open_state`."""
+    path = _file_of(place)
+    if path is not None:
+        from lamina.state.sqlite import SqliteServerStore
+
+        return SqliteServerStore(path, **options)
+    from lamina.state.postgres import PostgresServerStore
+
+    return PostgresServerStore(str(place), **options)
+
+
+def _file_of(place: str | PathLike[str]) -> str | PathLike[str] | None:
+    """The path of a file of SQLite; None if the place is a database of PostgreSQL."""
     if not isinstance(place, str | PathLike):
         raise InvalidType("state_url", f"must be text or a path, not {type(place).__name__}", _KNOWN)
     if not isinstance(place, str) or "://" not in place:
-        return _sqlite(place, options)
+        return place
     scheme, _, rest = place.partition("://")
     if scheme.lower() == _SQLITE:
         if len(rest) < 2 or not rest.startswith("/"):  # noqa: PLR2004 - a slash, and something
             raise ConfigError("state_url", "names no file after sqlite:///", _KNOWN)
-        return _sqlite(rest[1:], options)
+        return rest[1:]
     if scheme in _POSTGRES:
-        from lamina.state.postgres import PostgresStateStore
-
-        return PostgresStateStore(place, **options)
+        return None
     raise ConfigError("state_url", f"has the scheme {scheme!r:.50}, which is none of those known", _KNOWN)
-
-
-def _sqlite(path: str | PathLike[str], options: dict[str, Any]) -> StateStore:
-    from lamina.state.sqlite import SqliteStateStore
-
-    return SqliteStateStore(path, **options)
