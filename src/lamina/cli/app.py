@@ -16,6 +16,7 @@ from lamina.cli import (
     fading,
     health,
     memories,
+    serving,
     showing,
     threads,
     transfer,
@@ -57,5 +58,6 @@ for group in (
     configuration,
     showing,
     evaluations,
+    serving,
 ):
     group.register(app)

@@ -14,7 +14,7 @@ from lamina.errors import ConfigError
 if TYPE_CHECKING:
     from lamina.kernel import Kernel
     from lamina.memory.engine import MemoryEngine
-    from lamina.settings import LoadedConfig, MemoryConfig
+    from lamina.settings import LaminaConfig, LoadedConfig, MemoryConfig
 
 __all__ = ["Session"]
 
@@ -116,6 +116,18 @@ class Session:
             self._check_database(memory.path, creates=creates)
         async with await create_memory_engine(memory) as engine:
             yield engine
+
+    def serving_config(self) -> LaminaConfig:
+        """The settings of a server on the place of this run, which is made if it is not there.
+
+        Raises:
+            ConfigError: there is no folder for a database that was named.
+        """
+        memory = self.memory
+        if memory.path is not None and str(memory.path) != ":memory:":
+            self._check_database(memory.path, creates=True)
+        kept = {"memory": memory, "data_dir": self.settings.data_dir(), "ephemeral": False}
+        return self.settings.config.model_copy(update=kept)
 
     def _check_database(self, path: Path, *, creates: bool) -> None:
         if path.exists():

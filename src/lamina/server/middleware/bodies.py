@@ -5,6 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Final
 
+import anyio
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -22,6 +23,8 @@ _KINDS: Final = {
     413: ("too_large", "The body is too long"),
 }
 _LONGEST_LENGTH: Final = 15
+_DISCARDED: Final = 64 * 1024 * 1024
+_DISCARDING_SECONDS: Final = 5.0
 
 
 class Body:
@@ -29,10 +32,11 @@ class Body:
 
     def __init__(self, receive: Receive, *, limit: int, announced: int | None) -> None:
         self.limit = limit
-        self.announced = announced
+        self._announced = announced
         self._receive = receive
         self._size = 0
         self._kept: bytes | None = None
+        self._given = False
 
     async def whole(self) -> bytes:
         """All of it; a route reads it once more.
@@ -63,18 +67,29 @@ class Body:
         return {"type": "http.request", "body": self._kept, "more_body": False}
 
     async def _counted(self) -> Message:
-        if self.announced is not None and self.announced > self.limit:
-            raise self.too_large()
+        if self._announced is not None and self._announced > self.limit:
+            # The server below lets a body of known length run out while the answer is on its way.
+            raise self._too_large(closes=self._announced > self.limit + _DISCARDED)
         message = await self._receive()
         self._size += len(message.get("body", b"")) if message["type"] == "http.request" else 0
         if self._size > self.limit:
-            raise self.too_large()
+            raise self._too_large(closes=not await self._ends(message))
         return message
 
-    def too_large(self) -> HTTPException:
-        """The refusal; it closes the connection, whose other end may be sending without end."""
+    async def _ends(self, message: Message) -> bool:
+        """Let what comes run out, for a while: a client that is cut off while it sends may not see the answer."""
+        with anyio.move_on_after(_DISCARDING_SECONDS):
+            while message["type"] == "http.request" and self._size <= self.limit + _DISCARDED:
+                if not message.get("more_body", False):
+                    return True
+                message = await self._receive()
+                self._size += len(message.get("body", b""))
+        return False
+
+    def _too_large(self, *, closes: bool) -> HTTPException:
         detail = f"The body is longer than {self.limit} bytes, which is as much as this server takes here."
-        return HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail, {"Connection": "close"})
+        headers = {"Connection": "close"} if closes else {}
+        return HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail, headers)
 
 
 class Bodies:

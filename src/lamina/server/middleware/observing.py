@@ -53,11 +53,11 @@ class Observing:
     async def _answered(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         try:
             await self._app(scope, receive, answer.send)
-        except Exception as error:
-            # The edge of the process: whatever it is, the client gets an answer, and the log says where it was.
+        except Exception as error:  # noqa: BLE001 - the edge: whatever it is, the client gets an answer
             log.error("A request failed: %s", where(error))  # noqa: TRY400 - the message of an error may hold content
             if answer.status is not None:
-                raise  # it has begun: only a broken connection tells the client that it is not whole
+                # It has begun: only a broken connection tells the client that it is not whole.
+                raise BrokenAnswer from None
             detail = f"The server failed; its log says more under the request id {answer.id}."
             await send_problem(Problem(500, "internal", "The server failed", detail), scope, receive, answer.send)
 
@@ -77,6 +77,10 @@ class Observing:
             "client": (scope.get("client") or ("-",))[0],
         }
         access.info("%(method)s %(route)s %(status)s", facts, extra={"facts": facts})
+
+
+class BrokenAnswer(Exception):
+    """An answer could not be finished; why stands in the log, under the id of the request."""
 
 
 class _Answer:
