@@ -11,7 +11,6 @@ from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 from served import TOKEN, app_of, listening
 
-from lamina.server.middleware.bodies import stream_up_to
 from lamina.settings import ServerConfig
 
 MEBIBYTE = 1024 * 1024
@@ -36,7 +35,6 @@ class Routes:
         return len(body)
 
     async def take(self, request: Request) -> int:
-        stream_up_to(request.scope, 4 * MEBIBYTE)
         size = 0
         async for piece in request.stream():
             size += len(piece)
@@ -71,7 +69,9 @@ def routes():
 
 @pytest.fixture
 async def served(routes):
-    async with listening(app_of(routes.router, settings=ServerConfig(gzip_minimum=None))) as place:
+    async with listening(
+        app_of(routes.router, settings=ServerConfig(gzip_minimum=None, max_import_bytes=4 * MEBIBYTE))
+    ) as place:
         yield place
 
 

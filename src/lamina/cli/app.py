@@ -19,6 +19,7 @@ from lamina.cli import (
     serving,
     showing,
     threads,
+    tokens,
     transfer,
 )
 from lamina.cli.command import show_help_alone
@@ -59,5 +60,6 @@ for group in (
     showing,
     evaluations,
     serving,
+    tokens,
 ):
     group.register(app)

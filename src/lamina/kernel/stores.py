@@ -17,10 +17,10 @@ from lamina.ports.server_store import ServerStore
 from lamina.ports.state_store import StateStore
 from lamina.settings import LaminaConfig, MemoryConfig
 from lamina.settings.project import DATABASE, DEFAULT_DATA_DIR
-from lamina.state.opening import open_server_store, open_state
+from lamina.state.opening import open_state_and_server_store
 from lamina.state.sqlite import SqliteServerStore, SqliteStateStore
 
-__all__ = ["Stores", "choose_stores", "database_file"]
+__all__ = ["Stores", "choose_stores", "database_file", "server_store_of"]
 
 _DEFAULT_TABLE: Final = MemoryConfig.model_fields["table"].default
 _CHUNKS: Final = "lamina_chunks"
@@ -70,6 +70,11 @@ def choose_stores(config: LaminaConfig) -> Stores:
     options = {key: value for key, value in memory.options.items() if key not in _COLLECTION_OPTIONS}
     chunks = _made(name, {**options, "url": memory.url, "path": memory.path, "table": chunks_table})
     return Stores(memory, chunks, *_state(config, file))
+
+
+def server_store_of(config: LaminaConfig) -> ServerStore:
+    """The server store in the database of the kernel's state, not open yet; raises as `choose_stores`."""
+    return choose_stores(config).server
 
 
 def database_file(config: LaminaConfig) -> Path | None:
@@ -133,7 +138,7 @@ def _state(config: LaminaConfig, file: SqliteDatabase) -> tuple[StateStore, Serv
     url = config.state_url
     if url is None:
         return SqliteStateStore(database=file), SqliteServerStore(database=file)
-    return open_state(url), open_server_store(url)
+    return open_state_and_server_store(url)
 
 
 def _with_adapter(memory: MemoryConfig, adapter: MemoryAdapter) -> MemoryConfig:

@@ -117,7 +117,7 @@ def _surround(app: FastAPI, settings: ServerConfig, authenticate: Authenticate |
         app.add_middleware(TimeLimits, seconds=seconds)
     lease = _LEASE_WITHOUT_TIME_LIMIT if seconds is None else timedelta(seconds=seconds) + _LEASE_BEYOND_THE_TIME_LIMIT
     app.add_middleware(Idempotency, requests=app.state.store or RequestsInProcess(), clock=clock, lease=lease)
-    app.add_middleware(Bodies, limit=settings.max_body_bytes)
+    app.add_middleware(Bodies, limit=settings.max_body_bytes, stream_limit=settings.max_import_bytes)
     limit = settings.rate_limit or (None if authenticate is None else RateLimit())
     if settings.rate_limited and limit is not None:
         app.add_middleware(RateLimits, limit=limit)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from lamina.state.opening import open_state
+from lamina.state.opening import open_server_store, open_state
 
-__all__ = ["open_state"]
+__all__ = ["open_server_store", "open_state"]

@@ -9,7 +9,7 @@ from lamina.errors import ConfigError, InvalidType
 from lamina.ports.server_store import ServerStore
 from lamina.ports.state_store import StateStore
 
-__all__ = ["open_server_store", "open_state"]
+__all__ = ["open_server_store", "open_state", "open_state_and_server_store"]
 
 _SQLITE: Final = "sqlite"
 _POSTGRES: Final = ("postgresql", "postgres")
@@ -51,6 +51,22 @@ def open_server_store(place: str | PathLike[str], **options: Any) -> ServerStore
     from lamina.state.postgres import PostgresServerStore
 
     return PostgresServerStore(str(place), **options)
+
+
+def open_state_and_server_store(place: str | PathLike[str]) -> tuple[StateStore, ServerStore]:
+    """Both stores at a place, over one file that is opened once, or the same connections; raises as `open_state`."""
+    path = _file_of(place)
+    if path is not None:
+        from lamina.databases.sqlite import SqliteDatabase
+        from lamina.state.sqlite import SqliteServerStore, SqliteStateStore
+
+        file = SqliteDatabase(path)
+        return SqliteStateStore(database=file), SqliteServerStore(database=file)
+    from lamina.databases.postgres import PostgresDatabase
+    from lamina.state.postgres import PostgresServerStore, PostgresStateStore
+
+    database = PostgresDatabase(str(place))
+    return PostgresStateStore(database=database), PostgresServerStore(database=database)
 
 
 def _file_of(place: str | PathLike[str]) -> str | PathLike[str] | None:

@@ -6,6 +6,7 @@ from http import HTTPStatus
 from typing import Final
 
 import anyio
+from fastapi.routing import APIRoute
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -13,9 +14,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from lamina.server.problems import Problem, send_problem
 from lamina.server.strict_json import check_json
 
-__all__ = ["Bodies", "Body", "body_of", "is_json", "problem_of_http", "stream_up_to"]
+__all__ = ["Bodies", "Body", "body_of", "is_json", "problem_of_http"]
 
 _KEY: Final = "lamina.body"
+LINES: Final = "application/x-ndjson"
 _KINDS: Final = {
     400: ("malformed_request", "The request cannot be read"),
     404: ("not_found", "There is no such thing here"),
@@ -30,10 +32,14 @@ _DISCARDING_SECONDS: Final = 5.0
 class Body:
     """The body of one request: counted as it comes, and kept where it is to be looked at before the route is."""
 
-    def __init__(self, receive: Receive, *, limit: int, announced: int | None) -> None:
+    def __init__(self, scope: Scope, receive: Receive, *, limit: int, stream_limit: int) -> None:
+        headers = Headers(scope=scope)
         self.limit = limit
-        self._announced = announced
+        self.is_lines = headers.get("content-type", "").partition(";")[0].strip().lower() == LINES
+        self.announced = _length(headers)
+        self._scope = scope
         self._receive = receive
+        self._stream_limit = stream_limit
         self._size = 0
         self._kept: bytes | None = None
         self._given = False
@@ -67,9 +73,12 @@ class Body:
         return {"type": "http.request", "body": self._kept, "more_body": False}
 
     async def _counted(self) -> Message:
-        if self._announced is not None and self._announced > self.limit:
+        route = self._scope.get("route")
+        if self.is_lines and isinstance(route, APIRoute) and route.body_field is None:
+            self.limit = max(self.limit, self._stream_limit)  # it reads line by line, and keeps nothing in memory
+        if self.announced is not None and self.announced > self.limit:
             # The server below lets a body of known length run out while the answer is on its way.
-            raise self._too_large(closes=self._announced > self.limit + _DISCARDED)
+            raise self._too_large(closes=self.announced > self.limit + _DISCARDED)
         message = await self._receive()
         self._size += len(message.get("body", b"")) if message["type"] == "http.request" else 0
         if self._size > self.limit:
@@ -93,11 +102,14 @@ class Body:
 
 
 class Bodies:
-    """Bounds every body, and reads those that call themselves JSON before the route does."""
+    """Bounds every body, and reads those that call themselves JSON before the route does.
 
-    def __init__(self, app: ASGIApp, *, limit: int) -> None:
+    A body has at most `limit` bytes; one of lines, for a route that reads it piece by piece, `stream_limit`.
+    """
+
+    def __init__(self, app: ASGIApp, *, limit: int, stream_limit: int) -> None:
         self._app = app
-        self._limit = limit
+        self._limits = {"limit": limit, "stream_limit": stream_limit}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -105,7 +117,7 @@ class Bodies:
             return
         headers = Headers(scope=scope)
         try:
-            body = Body(receive, limit=self._limit, announced=_length(headers))
+            body = Body(scope, receive, **self._limits)
             if is_json(headers.get("content-type", "")) and scope["method"] not in {"GET", "HEAD"}:
                 read = await body.whole()
                 if read:
@@ -123,11 +135,6 @@ def body_of(scope: Scope) -> Body:
     """The body of the request."""
     body: Body = scope[_KEY]
     return body
-
-
-def stream_up_to(scope: Scope, limit: int) -> None:
-    """For a route that reads its body piece by piece: how long it may be there, in place of the general limit."""
-    body_of(scope).limit = limit
 
 
 def is_json(content_type: str) -> bool:

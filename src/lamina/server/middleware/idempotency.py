@@ -125,7 +125,10 @@ async def _read(scope: Scope, principal: Principal, keys: list[str]) -> _Request
         problem = "must be given once, as 1 to 255 visible characters of ASCII"
         error = {"field": "header.idempotency-key", "problem": problem}
         raise Problem(422, "invalid_request", "The request cannot be taken", f"Idempotency-Key: {problem}.", (error,))
-    return _Request(principal, keys[0], scope, await body_of(scope).whole())
+    body = body_of(scope)
+    # Lines are streamed, and may be more than fits into memory: they are told apart by their length alone.
+    read = str(body.announced).encode() if body.is_lines else await body.whole()
+    return _Request(principal, keys[0], scope, read)
 
 
 def _digest(parts: list[Any]) -> str:

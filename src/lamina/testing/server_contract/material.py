@@ -40,7 +40,14 @@ def token(id: str = "t1", **changes: Any) -> ApiToken:
 
 
 async def begin(
-    store: ServerStore, *place: str, fingerprint: str = "f", now: float = 0, lease: float = 60
+    store: ServerStore,
+    tenant: str = PLACE[0],
+    caller: str = PLACE[1],
+    key: str = PLACE[2],
+    *,
+    fingerprint: str = "f",
+    now: float = 0,
+    lease: float = 60,
 ) -> Beginning:
-    """Begin the request of the place, by default `PLACE`, with a lease of so many seconds from now."""
-    return await store.begin(*(place or PLACE), fingerprint, now=at(now), lease_until=at(now + lease))
+    """Begin the request of the place with a lease of so many seconds from now."""
+    return await store.begin(tenant, caller, key, fingerprint, now=at(now), lease_until=at(now + lease))

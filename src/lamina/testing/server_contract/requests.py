@@ -14,19 +14,21 @@ from lamina.testing.server_contract.material import ANSWER, LOOKALIKES, NOW, PLA
 __all__ = ["LeaseContract", "RequestContract"]
 
 
-async def begin_new(store: ServerStore, *place: str, **options: Any) -> str:
+async def begin_new(
+    store: ServerStore, tenant: str = PLACE[0], caller: str = PLACE[1], key: str = PLACE[2], **options: Any
+) -> str:
     """Begin it, and return the claim."""
-    begun = await begin(store, *place, **options)
+    begun = await begin(store, tenant, caller, key, **options)
     assert begun.state is RequestState.NEW
     assert begun.response is None
     assert begun.claim is not None
     return begun.claim
 
 
-async def begin_finished(store: ServerStore, *place: str, now: float = 0) -> None:
+async def begin_finished(store: ServerStore, tenant: str, caller: str, key: str, *, now: float = 0) -> None:
     """Begin it and finish it."""
-    claim = await begin_new(store, *place, now=now)
-    assert await store.finish(*(place or PLACE), claim, response=ANSWER)
+    claim = await begin_new(store, tenant, caller, key, now=now)
+    assert await store.finish(tenant, caller, key, claim, response=ANSWER)
 
 
 class RequestContract:
@@ -139,7 +141,7 @@ class RequestContract:
         field = ("tenant", "caller", "key", "fingerprint")[place]
         names[place] = name
         with pytest.raises(InvalidInput, match=field):
-            await store.begin(*names, now=NOW, lease_until=at(60))
+            await begin(store, *names[:3], fingerprint=names[3])
         assert await store.purge(at(10**6)) == 0
 
     async def test_a_lease_that_ends_before_it_begins_is_refused(self, store: ServerStore) -> None:
