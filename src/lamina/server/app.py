@@ -25,6 +25,7 @@ from lamina.server.middleware.bodies import Bodies
 from lamina.server.middleware.headers import SecurityHeaders
 from lamina.server.middleware.hosts import LOOPBACK_NAMES, Hosts
 from lamina.server.middleware.idempotency import Idempotency
+from lamina.server.middleware.lingering import Lingering
 from lamina.server.middleware.observing import Observing
 from lamina.server.middleware.rate_limits import RateLimits
 from lamina.server.middleware.time_limits import TimeLimits
@@ -144,4 +145,5 @@ def _surround(app: FastAPI, settings: ServerConfig, authenticate: Authenticate |
         allowed = (*LOOPBACK_NAMES, settings.host)
     app.add_middleware(Hosts, allowed=allowed, origins=settings.cors_origins, checks_origin=authenticate is None)
     app.add_middleware(SecurityHeaders)
+    app.add_middleware(Lingering)
     app.add_middleware(Observing, metrics=app.state.metrics)

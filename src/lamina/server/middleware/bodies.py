@@ -14,9 +14,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from lamina.server.problems import Problem, send_problem
 from lamina.server.strict_json import check_json
 
-__all__ = ["Bodies", "Body", "body_of", "is_json", "problem_of_http"]
+__all__ = ["BODY", "Bodies", "Body", "body_of", "is_json", "problem_of_http"]
 
-_KEY: Final = "lamina.body"
+BODY: Final = "lamina.body"
 LINES: Final = "application/x-ndjson"
 _KINDS: Final = {
     400: ("malformed_request", "The request cannot be read"),
@@ -35,6 +35,7 @@ class Body:
     def __init__(self, scope: Scope, receive: Receive, *, limit: int, stream_limit: int) -> None:
         headers = Headers(scope=scope)
         self.limit = limit
+        self.is_cut_off = False
         self.is_lines = headers.get("content-type", "").partition(";")[0].strip().lower() == LINES
         self.announced = _length(headers)
         self._scope = scope
@@ -82,20 +83,21 @@ class Body:
         message = await self._receive()
         self._size += len(message.get("body", b"")) if message["type"] == "http.request" else 0
         if self._size > self.limit:
-            raise self._too_large(closes=not await self._ends(message))
+            raise self._too_large(closes=message.get("more_body", False))
         return message
 
-    async def _ends(self, message: Message) -> bool:
-        """Let what comes run out, for a while: a client that is cut off while it sends may not see the answer."""
+    async def run_out(self) -> None:
+        """Let what is still coming come, and forget it: for some seconds, and up to a size."""
         with anyio.move_on_after(_DISCARDING_SECONDS):
-            while message["type"] == "http.request" and self._size <= self.limit + _DISCARDED:
-                if not message.get("more_body", False):
-                    return True
+            discarded = 0
+            while discarded <= _DISCARDED:
                 message = await self._receive()
-                self._size += len(message.get("body", b""))
-        return False
+                if message["type"] != "http.request" or not message.get("more_body", False):
+                    return
+                discarded += len(message.get("body", b""))
 
     def _too_large(self, *, closes: bool) -> HTTPException:
+        self.is_cut_off = closes
         detail = f"The body is longer than {self.limit} bytes, which is as much as this server takes here."
         headers = {"Connection": "close"} if closes else {}
         return HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail, headers)
@@ -117,7 +119,7 @@ class Bodies:
             return
         headers = Headers(scope=scope)
         try:
-            body = Body(scope, receive, **self._limits)
+            scope[BODY] = body = Body(scope, receive, **self._limits)
             if is_json(headers.get("content-type", "")) and scope["method"] not in {"GET", "HEAD"}:
                 read = await body.whole()
                 if read:
@@ -127,13 +129,12 @@ class Bodies:
         except Problem as error:
             await send_problem(error, scope, receive, send)
         else:
-            scope[_KEY] = body
             await self._app(scope, body.receive, send)
 
 
 def body_of(scope: Scope) -> Body:
     """The body of the request."""
-    body: Body = scope[_KEY]
+    body: Body = scope[BODY]
     return body
 
 
