@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from lamina.domain.filters import MemoryFilter
+from lamina.domain.instants import to_micros
 from lamina.domain.memory import MemoryEntry
 from lamina.domain.scope import Scope
 from lamina.ports.memory_adapter import ListOptions, MemoryAdapter, Order
@@ -17,15 +18,14 @@ PAGE: Final = 500
 
 
 async def pages(
-    adapter: MemoryAdapter, scope: Scope, filter: MemoryFilter, *, include_embeddings: bool = False
+    adapter: MemoryAdapter, scope: Scope, filter: MemoryFilter, *, include_embeddings: bool = False, after: int = 0
 ) -> AsyncGenerator[list[MemoryEntry], None]:
-    """Everything that the scope and the filter admit, in insertion order, in pages that are never empty.
+    """Everything behind the `seq` that the scope and the filter admit, in insertion order, in pages that are not empty.
 
     Entries added while walking come at the end; deleting what was seen loses nothing that was not.
     """
     native = filters_natively(adapter, filter)
     asked = filter if native else replace(filter, where=None)
-    after = 0
     while page := await adapter.list(
         ListOptions(scope=scope, filter=asked, limit=PAGE, after=after, include_embeddings=include_embeddings)
     ):
@@ -53,7 +53,7 @@ async def listing(
             found += await store.list(options)
         else:
             found += [entry async for page in pages(store, scope, filter) for entry in page]
-    found.sort(key=lambda entry: (-entry.relevance, -entry.created_at.timestamp(), entry.id))
+    found.sort(key=lambda entry: (-entry.relevance, -to_micros(entry.created_at), entry.id))
     return found[offset : offset + limit]
 
 
