@@ -22,7 +22,7 @@ from lamina.server import create_app
 from lamina.settings import ServerConfig
 from lamina.testing import HashingEmbedder
 
-EXAMPLES = 6
+EXAMPLES = 4
 """For each route and way of making them; beside the ones at the borders of each parameter."""
 
 
