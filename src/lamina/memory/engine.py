@@ -16,16 +16,17 @@ from lamina.domain.validation import check_whole_number
 from lamina.errors import InvalidInput, InvalidType
 from lamina.memory.access import AccessCounters
 from lamina.memory.backend import MemoryBackend
-from lamina.memory.decay import DecayReport, check_decay
+from lamina.memory.decay import DecayReport
 from lamina.memory.earlier import MigrationReport
 from lamina.memory.embedding import Progress, ReembedReport
 from lamina.memory.forgetting import Forgetter
 from lamina.memory.inputs import Filters, MemoryInput, has_condition, read_age, read_cutoff, read_filter, read_input
 from lamina.memory.migration import migrate
-from lamina.memory.reading import listing, pages
+from lamina.memory.reading import listing
 from lamina.memory.recall import Recaller, recall_request
 from lamina.memory.runtime import Runtime
 from lamina.memory.statistics import EngineStats, engine_stats
+from lamina.memory.walking import walk
 from lamina.memory.working import WorkingMemory
 from lamina.memory.writing import RestoreReport, Writer
 from lamina.ports.embedder import Embedder, Fingerprint
@@ -125,26 +126,25 @@ class MemoryEngine:
             InvalidType: a field has a type that cannot be stored; nothing was written.
             Conflict: the given id names a memory that says something else.
         """
-        if isinstance(content, str):
-            given = MemoryInput(
-                content=content,
-                layer=layer,
-                owner=owner,
-                namespace=namespace,
-                tags=tags,
-                metadata=metadata,
-                relevance=relevance,
-                confidence=confidence,
-                ttl=ttl,
-                id=id,
-                occurred_at=occurred_at,
-                valid_until=valid_until,
-                source=source,
-                trust=trust,
-                derived_from=derived_from,
-            )
-        else:
-            given = read_input(content)
+        if not isinstance(content, str):
+            return (await self.store_many([content]))[0]
+        given = MemoryInput(
+            content=content,
+            layer=layer,
+            owner=owner,
+            namespace=namespace,
+            tags=tags,
+            metadata=metadata,
+            relevance=relevance,
+            confidence=confidence,
+            ttl=ttl,
+            id=id,
+            occurred_at=occurred_at,
+            valid_until=valid_until,
+            source=source,
+            trust=trust,
+            derived_from=derived_from,
+        )
         return (await self.store_many([given]))[0]
 
     async def store_many(self, items: Iterable[str | Mapping[str, Any] | MemoryInput]) -> list[str | None]:
@@ -287,16 +287,19 @@ class MemoryEngine:
         return Results(page)
 
     async def scan(
-        self, *, include_expired: bool = False, include_embeddings: bool = False, **filters: Unpack[Filters]
+        self,
+        *,
+        include_expired: bool = False,
+        include_embeddings: bool = False,
+        after: tuple[Layer, int] | None = None,
+        **filters: Unpack[Filters],
     ) -> AsyncIterator[MemoryEntry]:
-        """Every memory that the filters admit, in insertion order, however many; fit for export."""
+        """Every memory that the filters admit, in insertion order; with `after` those behind this layer and `seq`."""
         scope, filter = self._runtime.read(self._runtime.clock(), filters)
-        if include_expired:
-            filter = replace(filter, expiry=Expiry.ANY)
-        for store in self._runtime.stores(filter.layers):
-            async for page in pages(store, scope, filter, include_embeddings=include_embeddings):
-                for entry in page:
-                    yield entry
+        filter = replace(filter, expiry=Expiry.ANY) if include_expired else filter
+        async for page in walk(self._runtime, scope, filter, include_embeddings=include_embeddings, after=after):
+            for entry in page:
+                yield entry
 
     async def count(self, **filters: Unpack[Filters]) -> int:
         """How many memories the filters admit."""
@@ -322,12 +325,9 @@ class MemoryEngine:
         `min_relevance` is the floor; a memory below it stays where it is. Each call is a cycle of
         its own: calling twice fades twice. Nothing does this by itself.
         """
-        check_decay(factor, min_relevance)
         now = self._runtime.clock()
-        before = read_cutoff("older_than", read_age(older_than, older_than_ms), now)
-        aged = MemoryFilter(now=now, updated_before=before)
-        scope = self._runtime.write_scope(owner, namespace)
-        return await self._forgetter.decay(scope, aged, factor=factor, floor=min_relevance)
+        aged = MemoryFilter(now=now, updated_before=read_cutoff("older_than", read_age(older_than, older_than_ms), now))
+        return await self._forgetter.decay(self._runtime.write_scope(owner, namespace), aged, factor, min_relevance)
 
     async def forget(self, id: str, *, owner: str | None = None) -> bool:
         """Delete the memory with its text index, vector and history; False if there is none."""
@@ -371,8 +371,7 @@ class MemoryEngine:
         """Delete every memory of the tenant, expired ones too, and return how many; refused unless confirmed."""
         if confirm is not True:
             raise InvalidInput("confirm", "is not given", "Call clear(confirm=True) to delete every memory.")
-        everything = MemoryFilter(now=self._runtime.clock(), expiry=Expiry.ANY)
-        return await self._forgetter.forget_all(self._runtime.tenant_scope, everything, ForgetReason.CLEARED)
+        return await self._forgetter.clear()
 
     async def purge_expired(self) -> int:
         """Delete what has expired, and return how much there was; the engine does so now and then by itself."""

@@ -13,7 +13,7 @@ from lamina.domain.filters import Expiry, MemoryFilter
 from lamina.domain.memory import MemoryEntry
 from lamina.domain.scope import Scope
 from lamina.errors import LaminaError
-from lamina.memory.decay import DecayReport, decayed
+from lamina.memory.decay import DecayReport, check_decay, decayed
 from lamina.memory.reading import count, pages
 from lamina.memory.runtime import Runtime
 from lamina.ports.events import EventName
@@ -78,6 +78,11 @@ class Forgetter:
                         break
         return deleted
 
+    async def clear(self) -> int:
+        """Delete everything of the tenant, expired ones too; how much there was."""
+        everything = MemoryFilter(now=self._runtime.clock(), expiry=Expiry.ANY)
+        return await self.forget_all(self._runtime.tenant_scope, everything, ForgetReason.CLEARED)
+
     async def _forgotten(self, entries: Sequence[MemoryEntry], reason: ForgetReason) -> None:
         if entries:
             ids = [entry.id for entry in entries]
@@ -107,11 +112,15 @@ class Forgetter:
         except LaminaError:
             log.warning("could not purge what has expired; trying again in a minute", exc_info=True)
 
-    async def decay(self, scope: Scope, filter: MemoryFilter, *, factor: float, floor: float) -> DecayReport:
+    async def decay(self, scope: Scope, filter: MemoryFilter, factor: float, floor: float) -> DecayReport:
         """One cycle over everything that the scope and the filter admit.
 
         A memory that is confirmed or edited while the cycle runs keeps its new relevance.
+
+        Raises:
+            InvalidInput: the factor or the floor is out of range.
         """
+        check_decay(factor, floor)
         report = DecayReport()
         for store in self._runtime.stores(filter.layers):
             async for page in pages(store, scope, replace(filter, expiry=Expiry.LIVE)):

@@ -17,15 +17,14 @@ PAGE: Final = 500
 
 
 async def pages(
-    adapter: MemoryAdapter, scope: Scope, filter: MemoryFilter, *, include_embeddings: bool = False
+    adapter: MemoryAdapter, scope: Scope, filter: MemoryFilter, *, include_embeddings: bool = False, after: int = 0
 ) -> AsyncGenerator[list[MemoryEntry], None]:
-    """Everything that the scope and the filter admit, in insertion order, in pages that are never empty.
+    """Everything behind the `seq` that the scope and the filter admit, in insertion order, in pages that are not empty.
 
     Entries added while walking come at the end; deleting what was seen loses nothing that was not.
     """
     native = filters_natively(adapter, filter)
     asked = filter if native else replace(filter, where=None)
-    after = 0
     while page := await adapter.list(
         ListOptions(scope=scope, filter=asked, limit=PAGE, after=after, include_embeddings=include_embeddings)
     ):

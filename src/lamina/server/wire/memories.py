@@ -2,14 +2,48 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from lamina.domain.memory import Layer, MemoryEntry, Trust
+from lamina.domain.recall import Degraded, RecallResult, Results, SearchMode, Source
+from lamina.server.wire.strict import (
+    BY_VALUE,
+    Flag,
+    Integer,
+    JsonObject,
+    Limit,
+    Moment,
+    Name,
+    StrictBody,
+    Tag,
+    Text,
+    Unit,
+)
 
-__all__ = ["Memory"]
+__all__ = [
+    "Counted",
+    "Forget",
+    "Memory",
+    "MemoryChanges",
+    "NewMemories",
+    "NewMemory",
+    "Recall",
+    "Recalled",
+    "Selection",
+    "Stored",
+    "StoredMany",
+]
+
+ALayer = Annotated[Layer, BY_VALUE]
+ATrust = Annotated[Trust, BY_VALUE]
+Tags = Annotated[list[Tag], Field(max_length=100)]
+Sources = Annotated[list[Name], Field(max_length=1000)]
+Lifetime = Annotated[float, Field(gt=0, le=10_000_000_000, allow_inf_nan=False)]
+"""In seconds."""
 
 
 class Memory(BaseModel):
@@ -42,3 +76,166 @@ class Memory(BaseModel):
     def of(cls, entry: MemoryEntry) -> Self:
         """The memory without what is only ours: tenant, vector, order."""
         return cls(**{name: getattr(entry, name) for name in cls.model_fields})
+
+
+class NewMemory(StrictBody):
+    """A text to remember. What is left out takes the server's defaults; a `ttl` of null means never."""
+
+    content: Text = Field(examples=["Ann prefers tea to coffee."])
+    layer: ALayer | None = None
+    owner: Name | None = None
+    namespace: Name | None = None
+    tags: Tags = Field(default_factory=list)
+    metadata: JsonObject = Field(default_factory=dict)
+    relevance: Unit | None = None
+    confidence: Unit | None = None
+    ttl: Lifetime | None = None
+    id: Name | None = None
+    occurred_at: Moment | None = None
+    valid_until: Moment | None = None
+    source: Name | None = None
+    trust: ATrust | None = None
+    derived_from: Sources = Field(default_factory=list)
+
+    def given(self, owner: str | None) -> dict[str, Any]:
+        """What was sent, and whose it is."""
+        return {**self.model_dump(exclude_unset=True), "owner": owner}
+
+
+class NewMemories(StrictBody):
+    """Texts to remember together: all or none."""
+
+    memories: Annotated[list[NewMemory], Field(min_length=1, max_length=1000)]
+
+
+class MemoryChanges(StrictBody):
+    """The fields to change; at least one. A `ttl` counts from now, and null means never."""
+
+    content: Text | None = None
+    layer: ALayer | None = None
+    tags: Tags | None = None
+    metadata: JsonObject | None = None
+    relevance: Unit | None = None
+    confidence: Unit | None = None
+    ttl: Lifetime | None = None
+    occurred_at: Moment | None = None
+    valid_until: Moment | None = None
+    superseded_by: Name | None = None
+    source: Name | None = None
+    trust: ATrust | None = None
+    derived_from: Sources | None = None
+
+
+class Selection(StrictBody):
+    """Which memories: all conditions must hold. `tags` must all be there, `tags_any` at least one.
+
+    `where` is a condition on metadata, such as `{"topic": "tea"}` or `{"rating": {"gte": 4}}`.
+    """
+
+    layers: Annotated[list[ALayer], Field(min_length=1, max_length=5)] | None = None
+    owner: Name | None = None
+    namespace: Name | None = None
+    tags: Tags = Field(default_factory=list)
+    tags_any: Tags = Field(default_factory=list)
+    where: JsonObject | None = None
+
+    def conditions(self, owner: str | None) -> dict[str, Any]:
+        """As the engine takes them."""
+        named = {name: getattr(self, name) for name in Selection.model_fields}
+        return {**named, "owner": owner}
+
+
+class Recall(Selection):
+    """A question to the memories. `explain` tells why each result has its score, and what was dropped."""
+
+    query: Text = Field(examples=["What does Ann like to drink?"])
+    limit: Limit = 10
+    offset: Annotated[int, Field(ge=0, le=10_000)] = 0
+    mode: Annotated[SearchMode, BY_VALUE] | None = None
+    min_score: Unit | None = None
+    min_relevance: Unit | None = None
+    min_confidence: Unit | None = None
+    touch: Flag = True
+    explain: Flag = False
+
+    def arguments(self, owner: str | None) -> dict[str, Any]:
+        """As `MemoryEngine.recall` takes them."""
+        own = ("query", "limit", "offset", "mode", "min_score", "min_relevance", "min_confidence", "touch", "explain")
+        return {**self.conditions(owner), **{name: getattr(self, name) for name in own}}
+
+
+class Forget(Selection):
+    """What to forget: at least one condition. `older_than`: those that were made before this instant."""
+
+    older_than: Moment | None = None
+    dry_run: Flag = False
+
+
+class Hit(BaseModel):
+    """A memory that was recalled, and why it has its score."""
+
+    memory: Memory
+    score: float
+    score_breakdown: dict[str, float | None]
+    source: Source
+    explanation: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, result: RecallResult) -> Self:
+        """The result on the wire."""
+        return cls(
+            memory=Memory.of(result.entry),
+            score=result.score,
+            score_breakdown=asdict(result.score_breakdown),
+            source=result.source,
+            explanation=None if result.explanation is None else asdict(result.explanation),
+        )
+
+
+class Weakness(BaseModel):
+    """A leg of the search that did not answer, or only in part, and why."""
+
+    leg: str
+    reason: str
+    detail: str
+
+    @classmethod
+    def of(cls, degraded: Degraded) -> Self:
+        """The weakness on the wire."""
+        return cls(leg=degraded.leg, reason=degraded.reason, detail=degraded.detail)
+
+
+class Recalled(BaseModel):
+    """The best memories, best first. `degraded` is empty where every leg of the search answered."""
+
+    data: list[Hit]
+    degraded: list[Weakness]
+    explanation: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, results: Results[RecallResult]) -> Self:
+        """The results on the wire."""
+        return cls(
+            data=[Hit.of(each) for each in results],
+            degraded=[Weakness.of(each) for each in results.degraded],
+            explanation=None if results.explanation is None else asdict(results.explanation),
+        )
+
+
+class Stored(BaseModel):
+    """The id of the memory; null where a hook of the server refused it."""
+
+    id: str | None
+
+
+class StoredMany(BaseModel):
+    """The ids, in the order of the texts; null where a hook of the server refused one."""
+
+    ids: list[str | None]
+
+
+class Counted(BaseModel):
+    """How many memories were forgotten, or with `dry_run` would be."""
+
+    count: Integer
+    dry_run: bool
