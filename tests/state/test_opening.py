@@ -6,7 +6,7 @@ import pytest
 
 from lamina.errors import AdapterError, ConfigError, InvalidType
 from lamina.state import open_server_store, open_state
-from lamina.state.opening import open_state_and_server_store
+from lamina.state.opening import open_stores
 from lamina.state.postgres import PostgresStateStore
 from lamina.state.sqlite import SqliteServerStore, SqliteStateStore
 from lamina.testing.state_contract.material import NOW, REF, begin
@@ -95,10 +95,10 @@ async def test_a_server_store_opens_where_a_state_store_does(tmp_path):
 
 async def test_both_stores_of_a_place_are_over_one_database(tmp_path):
     for place in (tmp_path / "lamina.db", ":memory:"):
-        state, server = open_state_and_server_store(place)
+        state, _, server = open_stores(place)
         assert state._database is server._database
         async with state, server:
             assert await state.list_threads("nobody") == []
             assert await server.list_tokens("nobody") == []
-    state, server = open_state_and_server_store("postgresql://mira@nowhere/memories")
+    state, _, server = open_stores("postgresql://mira@nowhere/memories")
     assert state._database is server._database

@@ -96,7 +96,8 @@ class Session:
 
         config = self._placed(creates=creates)
         if not with_model:
-            kept = {"model": None, "memory": config.memory.model_copy(update={"llm": None})}
+            packs = config.packs.model_copy(update={"reducer": "extractive"})
+            kept = {"model": None, "memory": config.memory.model_copy(update={"llm": None}), "packs": packs}
             config = config.model_copy(update=kept)
         async with Kernel(config) as kernel:
             yield kernel

@@ -1,4 +1,4 @@
-"""Which state store, and which server store, a place names."""
+"""Which state store, store of packs and server store a place names."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from os import PathLike
 from typing import Any, Final
 
 from lamina.errors import ConfigError, InvalidType
+from lamina.ports.pack_store import PackStore
 from lamina.ports.server_store import ServerStore
 from lamina.ports.state_store import StateStore
 
-__all__ = ["open_server_store", "open_state", "open_state_and_server_store"]
+__all__ = ["open_pack_store", "open_server_store", "open_state", "open_stores"]
 
 _SQLITE: Final = "sqlite"
 _POSTGRES: Final = ("postgresql", "postgres")
@@ -53,20 +54,36 @@ def open_server_store(place: str | PathLike[str], **options: Any) -> ServerStore
     return PostgresServerStore(str(place), **options)
 
 
-def open_state_and_server_store(place: str | PathLike[str]) -> tuple[StateStore, ServerStore]:
-    """Both stores at a place, over one file that is opened once, or the same connections; raises as `open_state`."""
+def open_pack_store(place: str | PathLike[str], **options: Any) -> PackStore:
+    """The store of packs at a place, which may be that of a state store; the rest is as for `open_state`."""
+    path = _file_of(place)
+    if path is not None:
+        from lamina.state.sqlite import SqlitePackStore
+
+        return SqlitePackStore(path, **options)
+    from lamina.state.postgres import PostgresPackStore
+
+    return PostgresPackStore(str(place), **options)
+
+
+def open_stores(place: str | PathLike[str]) -> tuple[StateStore, PackStore, ServerStore]:
+    """All stores at a place, over one file that is opened once, or the same connections; raises as `open_state`."""
     path = _file_of(place)
     if path is not None:
         from lamina.databases.sqlite import SqliteDatabase
-        from lamina.state.sqlite import SqliteServerStore, SqliteStateStore
+        from lamina.state.sqlite import SqlitePackStore, SqliteServerStore, SqliteStateStore
 
         file = SqliteDatabase(path)
-        return SqliteStateStore(database=file), SqliteServerStore(database=file)
+        return SqliteStateStore(database=file), SqlitePackStore(database=file), SqliteServerStore(database=file)
     from lamina.databases.postgres import PostgresDatabase
-    from lamina.state.postgres import PostgresServerStore, PostgresStateStore
+    from lamina.state.postgres import PostgresPackStore, PostgresServerStore, PostgresStateStore
 
     database = PostgresDatabase(str(place))
-    return PostgresStateStore(database=database), PostgresServerStore(database=database)
+    return (
+        PostgresStateStore(database=database),
+        PostgresPackStore(database=database),
+        PostgresServerStore(database=database),
+    )
 
 
 def _file_of(place: str | PathLike[str]) -> str | PathLike[str] | None:
