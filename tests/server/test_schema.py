@@ -6,19 +6,24 @@ Routes that are added later are covered without a change here.
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import threading
+import uuid
 
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, settings
+from schemathesis.generation.meta import TestPhase
+from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 from served import TOKEN, NoKernels, listening
 
 from lamina.kernel import Kernel, ModelRouter
 from lamina.server import create_app
 from lamina.settings import ServerConfig
-from lamina.testing import EchoModel, HashingEmbedder
+from lamina.testing import HashingEmbedder
 
-EXAMPLES = 6
+EXAMPLES = 4
 """For each route and way of making them; beside the ones at the borders of each parameter."""
 
 
@@ -29,7 +34,7 @@ def server_url(tmp_path_factory):
     place = {}
 
     async def serve():
-        router = ModelRouter(EchoModel(), embed=HashingEmbedder())
+        router = ModelRouter(embed=HashingEmbedder())
         async with Kernel(data_dir=tmp_path_factory.mktemp("data"), model_router=router) as kernel:
             await kernel.memory_engine.store("Ann likes tea.", id="known")
             app = create_app(kernel, auth={TOKEN}, settings=ServerConfig(rate_limited=False))
@@ -46,7 +51,33 @@ def server_url(tmp_path_factory):
     thread.join(30)
 
 
-schema = schemathesis.openapi.from_dict(create_app(NoKernels(), auth={TOKEN}).openapi())
+LINES = "application/x-ndjson"
+SAID_BY_NO_SCHEMA = {"bad_lines", "invalid_input", "invalid_type", "invalid_value", "unsupported"}
+"""What the library itself refuses: filters that cannot be, times in the wrong order, two fields that contradict."""
+ALLOWED = {
+    # An edit must say what it changes, and that this is another revision is told by no schema.
+    "positive_data_acceptance": {"expected-statuses": ["2xx", 401, 403, 404, 409, 412, 428]},
+    "missing_required_header": {"expected-statuses": [401, 422, 428]},
+}
+schema = schemathesis.openapi.from_dict(
+    create_app(NoKernels(), auth={TOKEN}).openapi(), config=schemathesis.Config.from_dict({"checks": ALLOWED})
+)
+
+
+@schemathesis.serializer(LINES)
+def lines(_, value):
+    """Imports take lines; any text is tried."""
+    return value.encode("utf-8", "replace") if isinstance(value, str) else json.dumps(value).encode()
+
+
+def make_right_what_form_alone_cannot(case):
+    """Keys that were used before, and cursors of nothing, are refused for reasons that no schema holds."""
+    key = (case.headers or {}).get("Idempotency-Key")
+    if isinstance(key, str) and re.fullmatch("[!-~]{1,255}", key):
+        case.headers["Idempotency-Key"] = uuid.uuid4().hex
+    cursor = (case.query or {}).get("cursor")
+    if isinstance(cursor, str) and re.fullmatch("[A-Za-z0-9_-]{1,4096}", cursor):
+        del case.query["cursor"]
 
 
 @schema.parametrize()
@@ -59,4 +90,17 @@ schema = schemathesis.openapi.from_dict(create_app(NoKernels(), auth={TOKEN}).op
     phases=[Phase.explicit, Phase.generate],
 )
 def test_the_server_is_as_it_describes_itself(case, server_url):
-    case.call_and_validate(base_url=server_url, headers={"Authorization": f"Bearer {TOKEN}"})
+    make_right_what_form_alone_cannot(case)
+    response = case.call(base_url=server_url, headers={"Authorization": f"Bearer {TOKEN}"})
+    # At the borders some bodies that are said to be right are stand-ins, and are not.
+    is_stand_in = case.meta.phase.name is TestPhase.COVERAGE
+    excluded = [positive_data_acceptance] if is_stand_in or code_of(response) in SAID_BY_NO_SCHEMA else []
+    if case.media_type == LINES:
+        excluded.append(negative_data_rejection)  # whatever is made of a text that is none is a text again
+    case.validate_response(response, excluded_checks=excluded)
+
+
+def code_of(response):
+    if "problem+json" not in "".join(response.headers.get("content-type", [])):
+        return None
+    return response.json()["code"]

@@ -26,7 +26,7 @@ from lamina.server.logs import configure_logs
 from lamina.server.principal import Authenticate, Principal
 from lamina.server.stored_tokens import REMEMBERED_SECONDS, StoredTokens
 from lamina.server.upkeep import Upkeep
-from lamina.settings import LaminaConfig, ServerConfig
+from lamina.settings import LaminaConfig, RateLimit, ServerConfig
 
 __all__ = ["authenticator", "needs_token", "serve"]
 
@@ -76,7 +76,8 @@ async def serve(
         asks = await needs_token(config.server, kernels.server)
         check_place(config.server, needs_token=asks)
         auth = authenticator(config.server, kernels.server)
-        app = create_app(kernels, auth=auth if asks else None, settings=config.server, store=kernels.server)
+        limited = _limited(config.server, asks=asks)
+        app = create_app(kernels, auth=auth if asks else None, settings=limited, store=kernels.server)
         server = _Server(_configured(app, config.server), lambda: ready(asks))
         async with AsyncExitStack() as beside:
             if config.server.maintenance_interval:
@@ -109,6 +110,11 @@ async def _shutting_the_door(app: FastAPI, store: ServerStore, authenticate: Aut
     finally:
         watching.cancel()
         await asyncio.wait([watching])
+
+
+def _limited(settings: ServerConfig, *, asks: bool) -> ServerConfig:
+    """With the default rate limit where tokens are needed and none is said."""
+    return settings.model_copy(update={"rate_limit": RateLimit()}) if asks and settings.rate_limit is None else settings
 
 
 @contextlib.contextmanager
