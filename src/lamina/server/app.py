@@ -35,7 +35,7 @@ from lamina.server.routes import health, maintenance, memories, transfer
 from lamina.server.strict_requests import check_request
 from lamina.settings import ServerConfig
 
-__all__ = ["Kernels", "create_app"]
+__all__ = ["Kernels", "ask_for_tokens", "create_app"]
 
 _LEASE_BEYOND_THE_TIME_LIMIT: Final = timedelta(seconds=30)
 _LEASE_WITHOUT_TIME_LIMIT: Final = timedelta(minutes=10)
@@ -102,13 +102,18 @@ def create_app(
     app.state.store = store
     app.state.metrics = Metrics()
     authenticate = auth if auth is None or callable(auth) else one_of(auth)
-    app.state.needs_token = authenticate is not None
+    app.state.authenticate = authenticate
     answer_errors(app)
     for part in (health, memories, maintenance, transfer):
         app.include_router(part.router)
     _surround(app, settings, authenticate, clock)
     describe(app)
     return app
+
+
+def ask_for_tokens(app: FastAPI, authenticate: Authenticate) -> None:
+    """From now on let in nobody without a token; for an app that was made without `auth`."""
+    app.state.authenticate = authenticate
 
 
 def _surround(app: FastAPI, settings: ServerConfig, authenticate: Authenticate | None, clock: Clock) -> None:
@@ -121,7 +126,7 @@ def _surround(app: FastAPI, settings: ServerConfig, authenticate: Authenticate |
     app.add_middleware(Bodies, limit=settings.max_body_bytes, stream_limit=settings.max_import_bytes)
     if settings.rate_limited and settings.rate_limit is not None:
         app.add_middleware(RateLimits, limit=settings.rate_limit)
-    app.add_middleware(Authenticating, authenticate=authenticate)
+    app.add_middleware(Authenticating, authenticate=lambda: app.state.authenticate)
     if settings.gzip_minimum is not None:
         app.add_middleware(GZipMiddleware, minimum_size=settings.gzip_minimum, compresslevel=5)
     if settings.cors_origins:
