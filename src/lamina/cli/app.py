@@ -15,6 +15,7 @@ from lamina.cli import (
     evaluations,
     fading,
     health,
+    mcp_serving,
     memories,
     showing,
     threads,
@@ -57,5 +58,6 @@ for group in (
     configuration,
     showing,
     evaluations,
+    mcp_serving,
 ):
     group.register(app)
