@@ -89,7 +89,8 @@ def read(kind: type[Arguments], given: Any) -> Any:
         return kind.model_validate(given)
     except ValidationError as error:
         known = ", ".join(field.alias or name for name, field in kind.model_fields.items()) or "no arguments"
-        told = [_sentence(each) for each in error.errors(include_url=False, include_input=False)]
+        errors = error.errors(include_url=False, include_input=False)
+        told = [_sentence(each) for each in sorted(errors, key=lambda each: each["type"] != "extra_forbidden")]
         problem = "; ".join(told[:_MOST_TOLD])
         raise InvalidInput("arguments", problem, f"The tool takes: {known}.") from None
 
