@@ -8,10 +8,8 @@ from contextlib import asynccontextmanager
 
 import httpx2
 import pytest
-import uvicorn
 from mcp import Client
-from starlette.applications import Starlette
-from starlette.routing import Route
+from served_mcp import served
 
 from lamina.errors import NotStarted
 from lamina.mcp import Binding, bearer, create_mcp_server, mcp_app
@@ -23,28 +21,6 @@ OWNERS = {b"Bearer one": Binding(owner="ann"), b"Bearer two": Binding(owner="bob
 
 def by_token(scope):
     return OWNERS.get(dict(scope["headers"]).get(b"authorization"))
-
-
-@asynccontextmanager
-async def served(app):
-    """The address of the app at /mcp, for as long as the block lasts."""
-
-    @asynccontextmanager
-    async def lifespan(_):
-        async with app.lifespan():
-            yield
-
-    outer = Starlette(routes=[Route("/mcp", endpoint=app)], lifespan=lifespan)
-    server = uvicorn.Server(uvicorn.Config(outer, port=0, log_config=None, timeout_graceful_shutdown=1))
-    task = asyncio.create_task(server.serve())
-    while not server.started:
-        await asyncio.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    try:
-        yield f"http://127.0.0.1:{port}/mcp"
-    finally:
-        server.should_exit = True
-        await task
 
 
 @asynccontextmanager

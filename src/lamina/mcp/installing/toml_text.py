@@ -27,7 +27,7 @@ def with_entry(text: str, section: str, name: str, table: dict[str, Any]) -> str
     if before == wanted and before:
         return text
     ours = [f"{key} = {_value(each)}" for key, each in table.items()]
-    lines = text.splitlines()
+    lines = _lines(text)
     start = _header(lines, section, name)
     if start is None:
         gap = [""] if lines and lines[-1].strip() else []
@@ -44,12 +44,18 @@ def without_entry(text: str, section: str, name: str) -> str:
     settings = _read(text)
     if name not in settings.get(section, {}):
         return text
-    lines = text.splitlines()
+    lines = _lines(text)
     while (start := _header(lines, section, name, below=True)) is not None:
         del lines[start : _end(lines, start)]
     servers = {key: each for key, each in settings[section].items() if key != name}
     others = {key: each for key, each in settings.items() if key != section}
     return _checked(text, lines, {**others, section: servers} if servers else others)
+
+
+def _lines(text: str) -> list[str]:
+    """The lines as TOML has them: what else Python takes for the end of one may stand inside a text."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    return lines[:-1] if not lines[-1] else lines
 
 
 def _read(text: str) -> dict[str, Any]:
