@@ -17,6 +17,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 def leaves(command: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
     if hasattr(command, "commands"):
+        if command.params and len(path) > 1:  # it does something alone
+            yield path, command
         for name, below in command.commands.items():
             yield from leaves(below, (*path, name))
     else:
@@ -42,7 +44,7 @@ def test_all_the_commands_are_there() -> None:
     wanted = (
         "remember recall list get forget decay stats import export copy reembed doctor demo version migrate-v1".split()
     )
-    wanted += ["ask", "context", "chat", "ingest", "config show", "config path", "mcp install", "mcp uninstall"]
+    wanted += ["ask", "context", "chat", "ingest", "config show", "config path", "mcp", "mcp install", "mcp uninstall"]
     wanted += [f"eval {name}" for name in ("locomo", "transcripts", "documents", "context")]
     wanted += [f"docs {name}" for name in "list show search remove clear stats".split()]
     wanted += [f"thread {name}" for name in "list show add history compact extract archive unarchive delete".split()]

@@ -112,7 +112,7 @@ def test_an_unknown_profile_is_refused(kernel):
 
 async def test_an_unknown_tool_is_an_error_of_the_protocol(connected):
     async with connected() as call:
-        with pytest.raises(MCPError, match="There is no tool 'clear' here. There are: search_memories"):
+        with pytest.raises(MCPError, match="There is no tool 'clear' here"):
             await call.client.call_tool("clear", {})
 
 
@@ -137,7 +137,7 @@ async def test_nothing_of_what_went_wrong_inside_is_told(caplog, kernel, error, 
         assert answer.content[0].text.startswith(told)
         assert "secret" not in answer.content[0].text
         for asking in (client.read_resource("memory://x"), client.get_prompt("recall", {"topic": "x"})):
-            with pytest.raises(MCPError, match="^The ") as caught:
+            with pytest.raises(MCPError, match=r"^The (?:storage|memory server)") as caught:
                 await asking
             assert "secret" not in str(caught.value)
     assert "A request failed" in caplog.text
@@ -178,7 +178,7 @@ async def test_the_profile_is_the_owner_s_own(connected):
             "memory://nope",
             "memory://%ff",
             "memory://%00",
-            "file:///etc/passwd",
+            "http://example.org/x",
             "memory://" + "x" * 3_000,
         ):
             with pytest.raises(MCPError, match="There is no such resource here"):
@@ -269,15 +269,15 @@ async def test_tenants_are_apart_and_one_kernel_serves_its_own_only(connected, k
     async with connected(tenant="acme") as call:
         assert "does not serve the tenant" in await call.refused("list_memories")
     router = ModelRouter(embed=HashingEmbedder())
-    async with TenantKernels(data_dir=tmp_path / "many", model_router=router) as kernels:
-        async with (
-            connected(tenant="acme", kernel_of=kernels.using) as acme,
-            connected(tenant="acme2", kernel_of=kernels.using) as other,
-        ):
-            id = (await acme("add_memory", text="The secret of acme"))["id"]
-            assert (await other("list_memories"))["memories"] == []
-            assert "No memory here" in await other.refused("get_memory", memory_id=id)
-            assert (await acme("get_memory", memory_id=id))["memory"]["text"] == "The secret of acme"
+    async with (
+        TenantKernels(data_dir=tmp_path / "many", model_router=router) as kernels,
+        connected(tenant="acme", kernel_of=kernels.using) as acme,
+        connected(tenant="acme2", kernel_of=kernels.using) as other,
+    ):
+        id = (await acme("add_memory", text="The secret of acme"))["id"]
+        assert (await other("list_memories"))["memories"] == []
+        assert "No memory here" in await other.refused("get_memory", memory_id=id)
+        assert (await acme("get_memory", memory_id=id))["memory"]["text"] == "The secret of acme"
 
 
 if __name__ == "__main__":

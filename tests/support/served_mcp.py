@@ -22,7 +22,7 @@ async def served(app):
     outer = Starlette(routes=[Route("/mcp", endpoint=app)], lifespan=lifespan)
     server = uvicorn.Server(uvicorn.Config(outer, port=0, log_config=None, timeout_graceful_shutdown=1))
     task = asyncio.create_task(server.serve())
-    while not server.started:
+    while not server.started:  # noqa: ASYNC110 - the server has no event to wait for
         await asyncio.sleep(0.01)
     port = server.servers[0].sockets[0].getsockname()[1]
     try:

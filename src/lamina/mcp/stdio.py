@@ -7,8 +7,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 from mcp.server import Server
@@ -26,7 +26,7 @@ async def serve_stdio(server: Server[Any]) -> None:
 
     Nothing but the protocol is written to the standard output: what else is printed goes to the standard error.
     """
-    with suppress(asyncio.CancelledError), _stopped_by_signals():
+    async with _stopped_by_signals():
         try:
             async with stdio_server(stdin=_Lines(sys.stdin.fileno())) as (incoming, outgoing):  # type: ignore[arg-type]
                 await server.run(incoming, outgoing, server.create_initialization_options())
@@ -34,20 +34,27 @@ async def serve_stdio(server: Server[Any]) -> None:
             pass  # the client is gone, and that is how it says goodbye
 
 
-@contextmanager
-def _stopped_by_signals() -> Iterator[None]:
-    """Let SIGTERM and Ctrl-C end the serving, so that everything is closed as it should be."""
+@asynccontextmanager
+async def _stopped_by_signals() -> AsyncIterator[None]:
+    """Let SIGTERM and Ctrl-C end the block, so that everything is closed as it should be."""
     task = asyncio.current_task()
     if task is None or threading.current_thread() is not threading.main_thread():
-        yield
+        yield  # only the main thread may say what a signal does
         return
     loop = asyncio.get_running_loop()
-    before = {
-        each: signal.signal(each, lambda *_: loop.call_soon_threadsafe(task.cancel))
-        for each in (signal.SIGTERM, signal.SIGINT)
-    }
+    told: list[int] = []
+
+    def stop(number: int, _: object) -> None:
+        told.append(number)
+        loop.call_soon_threadsafe(task.cancel)
+
+    before = {each: signal.signal(each, stop) for each in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
+    except asyncio.CancelledError:
+        if not told:
+            raise  # it was somebody else
+        task.uncancel()
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)

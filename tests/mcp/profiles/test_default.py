@@ -226,6 +226,6 @@ async def test_many_calls_at_once_are_all_served(connected):
 
 async def test_what_a_hook_refuses_is_told(connected):
     router = ModelRouter(embed=HashingEmbedder())
-    async with Kernel(memory={"hooks": {"on_before_store": lambda entry: None}}, model_router=router) as kernel:
-        async with connected(kernel_of=kernel) as call:
-            assert await call("add_memory", text="secret") == {"id": None, "stored": False}
+    vetoing = Kernel(memory={"hooks": {"on_before_store": lambda entry: None}}, model_router=router)
+    async with vetoing as kernel, connected(kernel_of=kernel) as call:
+        assert await call("add_memory", text="secret") == {"id": None, "stored": False}

@@ -18,66 +18,98 @@ def files(connected):
     return lambda **options: connected(profile="files", **options)
 
 
+A = "/memories/a.txt"
+SHOWN = f"Here's the content of {A} with line numbers:"
+EDITED = "The memory file has been edited. Here is the snippet showing the change (with line numbers):"
+CREATED = "File created successfully at: {}"
+SESSION = [
+    ("view", {"path": "/memories"}, HEAD.format("/memories", "/memories")),
+    ("create", {"path": A, "file_text": "one\ntwo\nthree\n"}, CREATED.format(A)),
+    ("create", {"path": A, "file_text": "x"}, f"File {A} already exists"),
+    ("create", {"path": "/memories/d/e/f/g", "file_text": "x" * 1500}, CREATED.format("/memories/d/e/f/g")),
+    ("create", {"path": "/memories/.hid", "file_text": ""}, CREATED.format("/memories/.hid")),
+    ("create", {"path": "/memories/empty", "file_text": ""}, CREATED.format("/memories/empty")),
+    (
+        "view",
+        {"path": "/memories"},
+        HEAD.format("/memories", "/memories")
+        + f"\n14B\t{A}\n4K\t/memories/d/\n4K\t/memories/d/e/\n0B\t/memories/empty",
+    ),
+    (
+        "view",
+        {"path": "/memories/d/e/f"},
+        HEAD.format("/memories/d/e/f", "/memories/d/e/f") + "\n1.5K\t/memories/d/e/f/g",
+    ),
+    ("view", {"path": A}, f"{SHOWN}\n     1\tone\n     2\ttwo\n     3\tthree\n     4\t"),
+    ("view", {"path": A, "view_range": [2, 3]}, f"{SHOWN}\n     2\ttwo\n     3\tthree"),
+    ("view", {"path": A, "view_range": [3, -1]}, f"{SHOWN}\n     3\tthree\n     4\t"),
+    ("view", {"path": A, "view_range": [0, 1]}, f"{SHOWN}\n     1\tone"),
+    ("view", {"path": "/memories/empty"}, "Here's the content of /memories/empty with line numbers:\n     1\t"),
+    ("view", {"path": "/memories/nope"}, "The path /memories/nope does not exist. Please provide a valid path."),
+    (
+        "str_replace",
+        {"path": A, "old_str": "two", "new_str": "2\n2b"},
+        f"{EDITED}\n     1\tone\n     2\t2\n     3\t2b\n     4\tthree",
+    ),
+    (
+        "str_replace",
+        {"path": A, "old_str": "zzz", "new_str": "2"},
+        f"No replacement was performed, old_str `zzz` did not appear verbatim in {A}.",
+    ),
+    (
+        "str_replace",
+        {"path": A, "old_str": "2", "new_str": "x"},
+        "No replacement was performed. Multiple occurrences of old_str `2` in lines: 2, 3. Please ensure it is unique",
+    ),
+    (
+        "str_replace",
+        {"path": A, "old_str": "three\n", "new_str": ""},
+        f"{EDITED}\n     2\t2\n     3\t2b\n     4\t",
+    ),
+    ("insert", {"path": A, "insert_line": 0, "insert_text": "top"}, f"The file {A} has been edited."),
+    (
+        "insert",
+        {"path": A, "insert_line": 99, "insert_text": "x"},
+        "Invalid `insert_line` parameter: 99. It should be within the range [0, 4].",
+    ),
+    ("insert", {"path": A, "insert_line": 4, "insert_text": "end\n"}, f"The file {A} has been edited."),
+    (
+        "view",
+        {"path": A},
+        f"{SHOWN}\n     1\ttop\n     2\tone\n     3\t2\n     4\t2b\n     5\tend\n     6\t",
+    ),
+    (
+        "rename",
+        {"old_path": A, "new_path": "/memories/empty"},
+        "The destination /memories/empty already exists",
+    ),
+    ("rename", {"old_path": "/memories/zz", "new_path": "/memories/y"}, "The path /memories/zz does not exist"),
+    (
+        "rename",
+        {"old_path": "/memories/d", "new_path": "/memories/q/d2"},
+        "Successfully renamed /memories/d to /memories/q/d2",
+    ),
+    (
+        "view",
+        {"path": "/memories/q"},
+        HEAD.format("/memories/q", "/memories/q") + "\n4K\t/memories/q/d2/\n4K\t/memories/q/d2/e/",
+    ),
+    ("rename", {"old_path": "/memories", "new_path": "/memories/x"}, "Cannot rename the /memories directory itself"),
+    ("delete", {"path": "/memories"}, "Cannot delete the /memories directory itself"),
+    ("delete", {"path": "/memories/zz"}, "The path /memories/zz does not exist"),
+    ("delete", {"path": "/memories/q"}, "Successfully deleted /memories/q"),
+    ("delete", {"path": A}, f"Successfully deleted {A}"),
+    ("view", {"path": "/memories"}, HEAD.format("/memories", "/memories") + "\n0B\t/memories/empty"),
+]
+
+
 async def test_a_session_of_commands_is_answered_as_models_know_it(files):
     async with files() as call:
-        assert await call.said("view", path="/memories") == HEAD.format("/memories", "/memories")
-        a = "/memories/a.txt"
-        assert await call.said("create", path=a, file_text="one\ntwo\nthree\n") == f"File created successfully at: {a}"
-        assert await call.refused("create", path=a, file_text="x") == f"File {a} already exists"
-        await call.said("create", path="/memories/d/e/f/g.txt", file_text="x" * 1500)
-        await call.said("create", path="/memories/.hid", file_text="")
-        await call.said("create", path="/memories/empty", file_text="")
-        assert await call.said("view", path="/memories/") == (
-            HEAD.format("/memories", "/memories")
-            + "\n14B\t/memories/a.txt\n4K\t/memories/d/\n4K\t/memories/d/e/\n0B\t/memories/empty"
-        )
-        assert await call.said("view", path="/memories/d/e/f") == (
-            HEAD.format("/memories/d/e/f", "/memories/d/e/f") + "\n1.5K\t/memories/d/e/f/g.txt"
-        )
-        shown = f"Here's the content of {a} with line numbers:"
-        assert await call.said("view", path=a) == f"{shown}\n     1\tone\n     2\ttwo\n     3\tthree\n     4\t"
-        assert await call.said("view", path=a, view_range=[2, 3]) == f"{shown}\n     2\ttwo\n     3\tthree"
-        assert await call.said("view", path=a, view_range=[3, -1]) == f"{shown}\n     3\tthree\n     4\t"
-        assert await call.said("view", path="/memories/empty") == (
-            "Here's the content of /memories/empty with line numbers:\n     1\t"
-        )
-        edited = "The memory file has been edited. Here is the snippet showing the change (with line numbers):"
-        assert await call.said("str_replace", path=a, old_str="two", new_str="2\n2b") == (
-            f"{edited}\n     1\tone\n     2\t2\n     3\t2b\n     4\tthree"
-        )
-        assert await call.refused("str_replace", path=a, old_str="zzz", new_str="2") == (
-            f"No replacement was performed, old_str `zzz` did not appear verbatim in {a}."
-        )
-        assert await call.refused("str_replace", path=a, old_str="2", new_str="x") == (
-            "No replacement was performed. Multiple occurrences of old_str `2` in lines: 2, 3. "
-            "Please ensure it is unique"
-        )
-        assert await call.said("str_replace", path=a, old_str="three\n", new_str="") == (
-            f"{edited}\n     2\t2\n     3\t2b\n     4\t"
-        )
-        assert await call.said("insert", path=a, insert_line=0, insert_text="top") == f"The file {a} has been edited."
-        assert await call.refused("insert", path=a, insert_line=99, insert_text="x") == (
-            "Invalid `insert_line` parameter: 99. It should be within the range [0, 4]."
-        )
-        await call.said("insert", path=a, insert_line=4, insert_text="end\n")
-        assert (await call.said("view", path=a)).endswith(
-            "\n     1\ttop\n     2\tone\n     3\t2\n     4\t2b\n     5\tend\n     6\t"
-        )
-        assert await call.refused("rename", old_path=a, new_path="/memories/empty") == (
-            "The destination /memories/empty already exists"
-        )
-        assert await call.refused("rename", old_path="/memories/zz", new_path="/memories/y") == (
-            "The path /memories/zz does not exist"
-        )
-        assert await call.said("rename", old_path="/memories/d", new_path="/memories/q/d2") == (
-            "Successfully renamed /memories/d to /memories/q/d2"
-        )
-        assert "/memories/q/d2/e/" in await call.said("view", path="/memories/q")
-        assert await call.refused("delete", path="/memories") == "Cannot delete the /memories directory itself"
-        assert await call.refused("delete", path="/memories/zz") == "The path /memories/zz does not exist"
-        assert await call.said("delete", path="/memories/q") == "Successfully deleted /memories/q"
-        told = "The path /memories/q does not exist. Please provide a valid path."
-        assert await call.refused("view", path="/memories/q/d2/e/f/g.txt") == told.replace("q", "q/d2/e/f/g.txt", 1)
+        for command, arguments, expected in SESSION:
+            answer = await call.client.call_tool(command, arguments)
+            assert answer.content[0].text == expected, (command, arguments)
+            done = ("Here", "File created", "The memory file has", "The file", "Successfully")
+            assert answer.is_error is not expected.startswith(done)
 
 
 @pytest.mark.parametrize(
