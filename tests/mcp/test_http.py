@@ -10,6 +10,7 @@ import httpx2
 import pytest
 from mcp import Client
 from served_mcp import served
+from starlette.exceptions import HTTPException
 
 from lamina.errors import NotStarted
 from lamina.mcp import Binding, bearer, create_mcp_server, mcp_app
@@ -46,6 +47,19 @@ async def test_each_token_reaches_its_own_memories(kernel, stateless, as_json):
             listed = (await client.call_tool("list_memories", {})).structured_content["memories"]
             assert [each["text"] for each in listed] == [text]
         assert "add_memory" not in {tool.name for tool in (await bob.list_tools()).tools}
+
+
+async def test_who_is_served_may_be_found_out_asynchronously_and_what_fails_there_is_the_app_s_to_answer(kernel):
+    async def binding_of(scope):
+        await asyncio.sleep(0)
+        if b"x-broken" in dict(scope["headers"]):
+            raise HTTPException(418, "broken")
+        return Binding(owner="ann")
+
+    app = mcp_app(create_mcp_server(kernel), binding_of=binding_of)
+    async with served(app) as url, httpx2.AsyncClient() as http:
+        assert (await http.post(url, json=LIST, headers=HEADERS)).status_code == 200
+        assert (await http.post(url, json=LIST, headers={**HEADERS, "X-Broken": "1"})).status_code == 418
 
 
 async def test_a_session_is_of_no_use_to_another_token(kernel):

@@ -63,6 +63,34 @@ async def test_adding_to_several_entities_adds_to_none_if_one_is_missing(graph):
         assert (await call("read_graph"))["entities"] == [ANN]
 
 
+async def test_an_entity_may_be_named_twice_in_one_call(graph):
+    async with graph() as call:
+        await call("create_entities", entities=[ANN])
+        twice = [{"entityName": "Ann", "contents": ["a", "b"]}, {"entityName": "Ann", "contents": ["b", "c"]}]
+        added = (await call("add_observations", observations=twice))["results"]
+        assert [each["addedObservations"] for each in added] == [["a", "b"], ["c"]]
+        gone = [{"entityName": "Ann", "observations": ["a"]}, {"entityName": "Ann", "observations": ["c"]}]
+        assert await call.said("delete_observations", deletions=gone) == "Observations deleted"
+        (entity,) = (await call("read_graph"))["entities"]
+        assert entity["observations"] == [*ANN["observations"], "b"]
+
+
+async def test_relations_that_read_the_same_are_refused_and_none_is_made(graph):
+    names = ["a", "a b", "b c", "c"]
+    async with graph() as call:
+        await call(
+            "create_entities", entities=[{"name": name, "entityType": "x", "observations": []} for name in names]
+        )
+        alike = [
+            {"from": "a", "to": "c", "relationType": "b"},
+            {"from": "a b", "to": "c", "relationType": "to"},
+            {"from": "a", "to": "c", "relationType": "b to"},
+        ]
+        assert "reads exactly the same" in await call.refused("create_relations", relations=alike)
+        assert (await call("read_graph"))["relations"] == []
+        assert len((await call("create_relations", relations=alike[:2]))["relations"]) == 2
+
+
 async def test_an_entity_goes_with_its_relations(graph):
     async with graph() as call:
         await call("create_entities", entities=[ANN, ACME])

@@ -20,7 +20,7 @@ from lamina.domain.text import clean, content_digest
 from lamina.errors import Conflict, InvalidInput, MemoryNotFound
 from lamina.mcp.bound_memories import BoundMemories
 
-__all__ = ["Entity", "Graph", "GraphStore", "Relation", "check_distinct", "plain"]
+__all__ = ["Entity", "Graph", "GraphStore", "Relation", "Wordings", "plain"]
 
 KEY: Final = "knowledge_graph"
 _ATTEMPTS: Final = 20
@@ -153,19 +153,22 @@ class GraphStore:
         return gone
 
     async def _edit(self, entity: Entity, edited: Callable[[list[str]], list[str]]) -> tuple[list[str], list[str]]:
-        """Change the observations of what the entity is by now; what they were and are."""
+        """Change the observations of what the entity is by now, here and in the store; what they were and are."""
         for _ in range(_ATTEMPTS):
-            changed = Entity(entity.name, entity.type, edited(entity.observations))
-            if changed.observations == entity.observations:
-                return entity.observations, entity.observations
+            before, after = entity.observations, edited(entity.observations)
+            if before == after:
+                return before, after
+            changed = Entity(entity.name, entity.type, after)
             try:
-                await self._memories.update(
+                stored = await self._memories.update(
                     entity.id, expected_revision=entity.revision, content=changed.text, metadata=changed.facts
                 )
             except (Conflict, MemoryNotFound):
-                entity = (await self.load()).entity(entity.name)
+                newer = (await self.load()).entity(entity.name)
+                entity.id, entity.revision, entity.observations = newer.id, newer.revision, newer.observations
             else:
-                return entity.observations, changed.observations
+                entity.revision, entity.observations = stored.revision, after
+                return before, after
         raise Conflict(f"The entity {entity.name!r}", "it is being changed by others")
 
     async def _add(self, text: str, facts: dict[str, Any], key: list[str]) -> bool:
@@ -181,16 +184,23 @@ class GraphStore:
         return f"kg_{hashlib.sha256(named.encode()).hexdigest()[:40]}"
 
 
-def check_distinct(graph: Graph, text: str) -> None:
-    """Refuse a text that another part of the graph has already: it would be taken for a repetition of that one.
+class Wordings:
+    """What the parts of a graph say: a text that two of them shared would be kept as one memory."""
 
-    Raises:
-        InvalidInput: there is one.
-    """
-    digest = content_digest(text)
-    texts = [each.text for each in graph.entities.values()] + [each.text for each in graph.relations]
-    if any(content_digest(each) == digest for each in texts):
-        raise InvalidInput("name", "something else in the graph reads exactly the same", "Word it differently.")
+    def __init__(self, graph: Graph) -> None:
+        parts: list[Entity | Relation] = [*graph.entities.values(), *graph.relations]
+        self._taken = {content_digest(each.text) for each in parts}
+
+    def take(self, text: str) -> None:
+        """Note that one more part says this.
+
+        Raises:
+            InvalidInput: another one says it already.
+        """
+        digest = content_digest(text)
+        if digest in self._taken:
+            raise InvalidInput("name", "something else in the graph reads exactly the same", "Word it differently.")
+        self._taken.add(digest)
 
 
 def _put(graph: Graph, entry: MemoryEntry, owner: str) -> None:

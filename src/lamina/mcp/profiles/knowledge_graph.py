@@ -11,7 +11,7 @@ from lamina.domain.text import is_blank
 from lamina.errors import InvalidInput
 from lamina.mcp.arguments import Arguments
 from lamina.mcp.bound_memories import BoundMemories
-from lamina.mcp.profiles.graph_store import Entity, Graph, GraphStore, Relation, check_distinct, plain
+from lamina.mcp.profiles.graph_store import Entity, Graph, GraphStore, Relation, Wordings, plain
 from lamina.mcp.tool import Effect, Result, Tool
 
 __all__ = ["KNOWLEDGE_GRAPH"]
@@ -174,16 +174,16 @@ class Done(Result):
 async def _create_entities(memories: BoundMemories, given: CreateEntities) -> Entities:
     store = GraphStore(memories)
     graph = await store.load()
-    new: list[EntityShown] = []
+    wanted: dict[str, Entity] = {}
     for each in given.entities:
-        entity = Entity(each.name, each.entity_type, list(dict.fromkeys(each.observations)))
-        if entity.name in graph.entities:
-            continue
-        check_distinct(graph, entity.text)
-        if await store.add_entity(entity):
-            new.append(EntityShown.of(entity))
-        graph.entities[entity.name] = entity
-    return Entities(entities=new)
+        if each.name not in graph.entities:
+            observations = list(dict.fromkeys(each.observations))
+            wanted.setdefault(each.name, Entity(each.name, each.entity_type, observations))
+    wordings = Wordings(graph)
+    for entity in wanted.values():
+        wordings.take(entity.text)
+    new = [entity for entity in wanted.values() if await store.add_entity(entity)]
+    return Entities(entities=[EntityShown.of(each) for each in new])
 
 
 async def _create_relations(memories: BoundMemories, given: Relations) -> RelationsShown:
@@ -193,23 +193,24 @@ async def _create_relations(memories: BoundMemories, given: Relations) -> Relati
     missing = {name for each in wanted for name in (each.source, each.target)} - graph.entities.keys()
     if missing:
         raise InvalidInput("relations", f"there is no entity {min(missing)[:100]!r}", "Create the entities first.")
-    new = [each for each in wanted if each not in graph.relations]
+    known = set(graph.relations)
+    new = [each for each in wanted if each not in known]
+    wordings = Wordings(graph)
     for each in new:
-        check_distinct(graph, each.text)
+        wordings.take(each.text)
+    for each in new:
         await store.add_relation(each)
-        graph.relations.append(each)
     return RelationsShown(relations=[RelationShown.of(each) for each in new])
 
 
 async def _add_observations(memories: BoundMemories, given: AddObservations) -> ObservationsAdded:
     store = GraphStore(memories)
     graph = await store.load()
-    for each in given.observations:
-        graph.entity(each.entity_name)  # all or, where one is missing, none
+    # All or, where an entity is missing, none.
+    wanted = [(graph.entity(each.entity_name), each.contents) for each in given.observations]
     results = []
-    for each in given.observations:
-        entity = (await store.load()).entity(each.entity_name)
-        added = await store.observe(entity, each.contents)
+    for entity, contents in wanted:
+        added = await store.observe(entity, contents)
         results.append(NewlyObserved(entity_name=entity.name, added_observations=added))
     return ObservationsAdded(results=results)
 
@@ -227,10 +228,11 @@ async def _delete_entities(memories: BoundMemories, given: DeleteEntities) -> Do
 
 async def _delete_observations(memories: BoundMemories, given: DeleteObservations) -> Done:
     store = GraphStore(memories)
+    graph = await store.load()
     gone = 0
     missing = []
     for each in given.deletions:
-        entity = (await store.load()).entities.get(each.entity_name)
+        entity = graph.entities.get(each.entity_name)
         if entity is None:
             missing.append(each.entity_name)
         else:
