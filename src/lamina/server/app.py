@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from fastapi import Depends, FastAPI
 from starlette.middleware.cors import CORSMiddleware
@@ -77,16 +77,20 @@ def create_app(
     it everybody who reaches the app may do everything: bind it to this machine only. It then answers to the names
     of this machine alone, unless `settings.allowed_hosts` says others, and to no web page. `store`, open, keeps the
     answers to requests with an `Idempotency-Key`; without one they are kept in this process.
+
+    Raises:
+        MissingExtra: the settings ask for MCP, and its library is not installed.
     """
     settings = settings or ServerConfig()
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        if isinstance(kernel, Kernel) and not kernel.is_started:
-            async with kernel:
-                yield
-        else:
-            yield  # whoever started it stops it
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with AsyncExitStack() as open_parts:
+            if isinstance(kernel, Kernel) and not kernel.is_started:  # whoever started it stops it
+                await open_parts.enter_async_context(kernel)
+            if app.state.mcp is not None:
+                await open_parts.enter_async_context(app.state.mcp.lifespan())
+            yield
 
     app = FastAPI(
         title="Lamina",
@@ -106,9 +110,16 @@ def create_app(
     answer_errors(app)
     for part in (health, memories, maintenance, transfer):
         app.include_router(part.router)
+    app.state.mcp = _mcp(app) if settings.mcp else None
     _surround(app, settings, authenticate, clock)
     describe(app)
     return app
+
+
+def _mcp(app: FastAPI) -> Any:
+    from lamina.server.mcp_mount import mount_mcp  # it needs an extra of its own
+
+    return mount_mcp(app)
 
 
 def ask_for_tokens(app: FastAPI, authenticate: Authenticate) -> None:
