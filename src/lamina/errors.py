@@ -146,6 +146,15 @@ class ThreadNotFound(NotFound, KeyError):
     kind = "thread"
 
 
+class TokenNotFound(NotFound):
+    """No API token of this tenant has the id, or it is revoked already."""
+
+    kind = "token"
+
+    def __str__(self) -> str:
+        return f"No API token here has the id {self.id!r}, or it is revoked already."
+
+
 class EngineNotFound(NotFound, KeyError):
     """No context engine of this id is registered."""
 

@@ -46,6 +46,7 @@ def test_all_the_commands_are_there() -> None:
     wanted += [f"eval {name}" for name in ("locomo", "transcripts", "documents", "context")]
     wanted += [f"docs {name}" for name in "list show search remove clear stats".split()]
     wanted += [f"thread {name}" for name in "list show add history compact extract archive unarchive delete".split()]
+    wanted += [f"token {name}" for name in "create list revoke".split()]
     assert sorted(" ".join(path[1:]) for path in COMMANDS) == sorted(wanted)
 
 

@@ -16,8 +16,10 @@ from lamina.cli import (
     fading,
     health,
     memories,
+    packs,
     showing,
     threads,
+    tokens,
     transfer,
 )
 from lamina.cli.command import show_help_alone
@@ -50,6 +52,7 @@ for group in (
     asking,
     threads,
     documents,
+    packs,
     fading,
     transfer,
     copying,
@@ -57,5 +60,6 @@ for group in (
     configuration,
     showing,
     evaluations,
+    tokens,
 ):
     group.register(app)

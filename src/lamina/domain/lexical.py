@@ -36,6 +36,7 @@ __all__ = [
     "Term",
     "index_terms",
     "query_terms",
+    "similarities",
     "similarity",
     "term_weights",
 ]
@@ -147,6 +148,15 @@ def similarity(terms: Collection[Term], weights: Collection[float], document: Co
         return 0.0
     found = (weight for term, weight in zip(terms, weights, strict=True) if any(f in document for f in term.forms))
     return sum(found) / total
+
+
+def similarities(query: str, texts: Collection[str]) -> list[float]:
+    """The similarity of each text, in order, to the query; terms weigh by their rarity among these texts."""
+    terms = query_terms(query)
+    documents = [frozenset(index_terms(text)) for text in texts]
+    frequencies = {form: sum(form in document for document in documents) for term in terms for form in term.forms}
+    weights = term_weights(terms, len(documents), frequencies)
+    return [similarity(terms, weights, document) for document in documents]
 
 
 def _term(word: str) -> Term:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
@@ -26,10 +26,13 @@ from lamina.ports.clock import Clock
 from lamina.ports.embedder import Embedder, Fingerprint
 from lamina.ports.memory_adapter import MemoryAdapter, Update
 
-__all__ = ["EmbeddingSpace", "Progress", "ReembedReport"]
+__all__ = ["EmbeddingSpace", "Progress", "ReembedReport", "TextsOf"]
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Told how many are done, and of how many."""
+
+TextsOf: TypeAlias = Callable[[Sequence[MemoryEntry]], Awaitable[Sequence[str]]]
+"""Gives, in order, what the vectors of entries that are in the store are made of."""
 
 META_KEY: Final = "embedding"
 LOG_EVERY: Final = 60.0
@@ -61,16 +64,26 @@ class EmbeddingSpace:
     The store keeps the fingerprint of the model that made its vectors. While the configured
     embedder is another one, no vector is written and none is searched; `reembed` changes over.
     Other engines may do so at any time, so what is written hangs on the fingerprint that was
-    read (`guard`), and what was searched counts only if it is still there (`still_holds`).
+    read (`guard`), and what was searched counts only if it is still there (`still_holds`). Vectors are
+    made of the entries' contents, or when they are made anew of what `texts_of` gives.
     """
 
-    def __init__(self, adapter: MemoryAdapter, scope: Scope, embedder: Embedder | None, clock: Clock) -> None:
+    def __init__(
+        self,
+        adapter: MemoryAdapter,
+        scope: Scope,
+        embedder: Embedder | None,
+        clock: Clock,
+        *,
+        texts_of: TextsOf | None = None,
+    ) -> None:
         self.embedder = embedder
         self.has_gaps = False
         """Whether some memory is known to have no vector."""
         self._adapter = adapter
         self._scope = scope
         self._clock = clock
+        self._texts_of = texts_of or _contents
         self._stored: str | None = None
         self._logged_at = -LOG_EVERY
 
@@ -214,7 +227,7 @@ class EmbeddingSpace:
         """A vector for each entry; one that the embedder refuses by itself gets None and harms no other."""
         embedder = self._require_embedder()
         try:
-            vectors: list[Vector | None] = list(await embedder.embed_documents([entry.content for entry in page]))
+            vectors: list[Vector | None] = list(await embedder.embed_documents(await self._texts_of(page)))
         except (ProviderUnavailable, EmbeddingDimensionError):
             raise
         except ProviderError as error:
@@ -278,6 +291,10 @@ class EmbeddingSpace:
         if time.monotonic() - self._logged_at >= LOG_EVERY:
             self._logged_at = time.monotonic()
             log.warning("the embedder failed, going on without vectors: %s", error)
+
+
+async def _contents(entries: Sequence[MemoryEntry]) -> list[str]:
+    return [entry.content for entry in entries]
 
 
 def _read(text: str) -> _Stored:
