@@ -17,6 +17,7 @@ from lamina.cli import (
     health,
     memories,
     packs,
+    serving,
     showing,
     threads,
     tokens,
@@ -60,6 +61,7 @@ for group in (
     configuration,
     showing,
     evaluations,
+    serving,
     tokens,
 ):
     group.register(app)

@@ -137,6 +137,14 @@ class Session:
         async with await create_memory_engine(memory) as engine:
             yield engine
 
+    def serving_config(self) -> LaminaConfig:
+        """The settings of a server on the place of this run, which is made if it is not there.
+
+        Raises:
+            ConfigError: there is no folder for a database that was named.
+        """
+        return self._placed(creates=True)
+
     def _check_database(self, path: Path, *, creates: bool) -> None:
         if path.exists():
             return

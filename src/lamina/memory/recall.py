@@ -37,6 +37,7 @@ from lamina.memory.scoring import contributions, score_breakdown, total_score
 from lamina.ports.events import EventName
 from lamina.ports.memory_adapter import Capability, MemoryAdapter, SearchHit, SearchOptions
 from lamina.ports.memory_requests import MAX_LIMIT
+from lamina.telemetry import memory_operation
 
 __all__ = ["RecallRequest", "Recaller", "recall_request"]
 
@@ -141,6 +142,14 @@ class Recaller:
         limit tile, and an earlier page never hangs on a later one. Memories of version 1 come behind all of
         ours, whatever their score.
         """
+        with memory_operation("search_memory", store=request.scope.tenant) as operation:
+            operation.asks(request.query)
+            results = await self._recall(request)
+            operation.count = len(results)
+            operation.gives((each.entry.id, each.entry.content) for each in results)
+            return results
+
+    async def _recall(self, request: RecallRequest) -> Results[RecallResult]:
         search = await self._begin(request)
         pool = max(POOL_PER_RESULT * request.limit, MIN_POOL)
         while True:

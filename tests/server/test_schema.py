@@ -1,0 +1,62 @@
+"""The description of the server, tried out against it: every route, with what it allows and what it forbids.
+
+Routes that are added later are covered without a change here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from served import TOKEN, NoKernels, listening
+
+from lamina.kernel import Kernel, ModelRouter
+from lamina.server import create_app
+from lamina.settings import ServerConfig
+from lamina.testing import EchoModel, HashingEmbedder
+
+EXAMPLES = 6
+"""For each route and way of making them; beside the ones at the borders of each parameter."""
+
+
+@pytest.fixture(scope="module")
+def server_url(tmp_path_factory):
+    """A server in a thread, over a file."""
+    started, stop = threading.Event(), threading.Event()
+    place = {}
+
+    async def serve():
+        router = ModelRouter(EchoModel(), embed=HashingEmbedder())
+        async with Kernel(data_dir=tmp_path_factory.mktemp("data"), model_router=router) as kernel:
+            await kernel.memory_engine.store("Ann likes tea.", id="known")
+            app = create_app(kernel, auth={TOKEN}, settings=ServerConfig(rate_limited=False))
+            async with listening(app) as (host, port, _):
+                place["url"] = f"http://{host}:{port}"
+                started.set()
+                await asyncio.to_thread(stop.wait)
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(),), daemon=True)
+    thread.start()
+    assert started.wait(30)
+    yield place["url"]
+    stop.set()
+    thread.join(30)
+
+
+schema = schemathesis.openapi.from_dict(create_app(NoKernels(), auth={TOKEN}).openapi())
+
+
+@schema.parametrize()
+@settings(
+    max_examples=EXAMPLES,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.explicit, Phase.generate],
+)
+def test_the_server_is_as_it_describes_itself(case, server_url):
+    case.call_and_validate(base_url=server_url, headers={"Authorization": f"Bearer {TOKEN}"})
