@@ -14,6 +14,7 @@ from lamina.errors import LaminaError
 from lamina.server.middleware.bodies import problem_of_http
 from lamina.server.middleware.observing import where
 from lamina.server.problems import Problem, problem_of, problem_response
+from lamina.server.route_listing import methods_at
 
 __all__ = ["answer_errors"]
 
@@ -46,7 +47,10 @@ def answer_errors(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def http_error(request: Request, error: HTTPException) -> JSONResponse:
-        return problem_response(request.scope["path"], problem_of_http(error))
+        told = problem_of_http(error)
+        if told.status == HTTPStatus.METHOD_NOT_ALLOWED:
+            told.headers = {**told.headers, "Allow": ", ".join(methods_at(app.routes, request.scope["path"]))}
+        return problem_response(request.scope["path"], told)
 
 
 def _shown(field: str) -> str:

@@ -33,7 +33,7 @@ from lamina.server.principal import Authenticate
 from lamina.server.requests import RequestsInProcess
 from lamina.server.routes import health, maintenance, memories, transfer
 from lamina.server.strict_requests import check_request
-from lamina.settings import RateLimit, ServerConfig
+from lamina.settings import ServerConfig
 
 __all__ = ["Kernels", "create_app"]
 
@@ -119,9 +119,8 @@ def _surround(app: FastAPI, settings: ServerConfig, authenticate: Authenticate |
     lease = _LEASE_WITHOUT_TIME_LIMIT if seconds is None else timedelta(seconds=seconds) + _LEASE_BEYOND_THE_TIME_LIMIT
     app.add_middleware(Idempotency, requests=app.state.store or RequestsInProcess(), clock=clock, lease=lease)
     app.add_middleware(Bodies, limit=settings.max_body_bytes, stream_limit=settings.max_import_bytes)
-    limit = settings.rate_limit or (None if authenticate is None else RateLimit())
-    if settings.rate_limited and limit is not None:
-        app.add_middleware(RateLimits, limit=limit)
+    if settings.rate_limited and settings.rate_limit is not None:
+        app.add_middleware(RateLimits, limit=settings.rate_limit)
     app.add_middleware(Authenticating, authenticate=authenticate)
     if settings.gzip_minimum is not None:
         app.add_middleware(GZipMiddleware, minimum_size=settings.gzip_minimum, compresslevel=5)

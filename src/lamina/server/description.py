@@ -8,10 +8,10 @@ from typing import Any, Final
 from fastapi import FastAPI
 from fastapi.dependencies.models import Dependant
 from fastapi.openapi.utils import get_openapi
-from fastapi.routing import APIRoute
 
 from lamina.server.authentication import authenticated
 from lamina.server.problems import ENVELOPE_ROOT, PROBLEM
+from lamina.server.route_listing import routes_of
 
 __all__ = ["describe"]
 
@@ -117,12 +117,24 @@ def _complete(made: dict[str, Any], secured: set[tuple[str, str]]) -> None:
 
 def _complete_operation(path: str, method: str, operation: dict[str, Any], *, is_secured: bool) -> None:
     operation["security"] = [{_BEARER: []}] if is_secured else []
+    for parameter in operation.get("parameters", ()):
+        _without_null(parameter["schema"])
     if method in _WRITES:
         operation.setdefault("parameters", []).append(_IDEMPOTENCY)
     for status in _statuses(path, method, operation, is_secured=is_secured):
         told = operation["responses"].get(str(status), {}).get("description") or _ERRORS[status][1]
         operation["responses"][str(status)] = _response(path, status, told)
     operation["responses"] = dict(sorted(operation["responses"].items()))
+
+
+def _without_null(schema: dict[str, Any]) -> None:
+    """A parameter of a URL or a header is left out, and never null."""
+    kinds = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
+    if len(kinds) == 1:
+        del schema["anyOf"]
+        schema |= kinds[0]
+    elif kinds:
+        schema["anyOf"] = kinds
 
 
 def _statuses(path: str, method: str, operation: dict[str, Any], *, is_secured: bool) -> set[int]:
@@ -155,19 +167,10 @@ def _shaped(schema: str, example: dict[str, Any]) -> dict[str, Any]:
 
 def _secured(app: FastAPI) -> Iterator[tuple[str, str]]:
     """Paths and methods of the routes that need a token."""
-    for route in _routes(app.routes):
+    for route in routes_of(app.routes):
         if _depends_on(route.dependant, authenticated):
             for method in route.methods or ():
                 yield route.path, method.lower()
-
-
-def _routes(routes: Any) -> Iterator[APIRoute]:
-    for each in routes:
-        if isinstance(each, APIRoute):
-            yield each
-        else:  # a router that was included; newer versions of the framework keep it whole
-            included = getattr(each, "original_router", None)
-            yield from _routes(getattr(included, "routes", ()))
 
 
 def _depends_on(dependant: Dependant, dependency: object) -> bool:

@@ -21,7 +21,7 @@ from lamina.server.listening import check_place
 from lamina.server.logs import configure_logs
 from lamina.server.principal import Authenticate, Principal
 from lamina.server.stored_tokens import StoredTokens
-from lamina.settings import LaminaConfig, ServerConfig
+from lamina.settings import LaminaConfig, RateLimit, ServerConfig
 
 __all__ = ["authenticator", "needs_token", "serve"]
 
@@ -69,10 +69,15 @@ async def serve(
         asks = await needs_token(config.server, kernels.server)
         check_place(config.server, needs_token=asks)
         auth = authenticator(config.server, kernels.server) if asks else None
-        app = create_app(kernels, auth=auth, settings=config.server, store=kernels.server)
+        app = create_app(kernels, auth=auth, settings=_limited(config.server, asks=asks), store=kernels.server)
         server = _Server(_configured(app, config.server), lambda: ready(asks))
         with _hanging_on(lifeline, server):
             await server.serve(sockets=[listener])
+
+
+def _limited(settings: ServerConfig, *, asks: bool) -> ServerConfig:
+    """With the default rate limit where tokens are needed and none is said."""
+    return settings.model_copy(update={"rate_limit": RateLimit()}) if asks and settings.rate_limit is None else settings
 
 
 @contextlib.contextmanager
