@@ -9,6 +9,7 @@
     │   ├── MessageNotFound
     │   ├── DocumentNotFound
     │   ├── PackNotFound
+    │   ├── TokenNotFound
     │   ├── ThreadNotFound (KeyError)
     │   └── EngineNotFound (KeyError)
     ├── Conflict                              somebody else changed or took it first
@@ -67,6 +68,7 @@ __all__ = [
     "StoreDamaged",
     "ThreadArchivedError",
     "ThreadNotFound",
+    "TokenNotFound",
     "Unsupported",
 ]
 

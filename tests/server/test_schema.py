@@ -13,6 +13,8 @@ import uuid
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, settings
+from schemathesis.generation.meta import TestPhase
+from schemathesis.specs.openapi.checks import positive_data_acceptance
 from served import TOKEN, NoKernels, listening
 
 from lamina.kernel import Kernel, ModelRouter
@@ -48,7 +50,16 @@ def server_url(tmp_path_factory):
     thread.join(30)
 
 
-schema = schemathesis.openapi.from_dict(create_app(NoKernels(), auth={TOKEN}).openapi())
+SAID_BY_NO_SCHEMA = {"invalid_input", "invalid_type", "unsupported"}
+"""What the library itself refuses: filters that cannot be, times in the wrong order, two fields that contradict."""
+ALLOWED = {
+    # An edit must say what it changes, and that this is another revision is told by no schema.
+    "positive_data_acceptance": {"expected-statuses": ["2xx", 401, 403, 404, 409, 412, 428]},
+    "missing_required_header": {"expected-statuses": [401, 422, 428]},
+}
+schema = schemathesis.openapi.from_dict(
+    create_app(NoKernels(), auth={TOKEN}).openapi(), config=schemathesis.Config.from_dict({"checks": ALLOWED})
+)
 
 
 def make_right_what_form_alone_cannot(case):
@@ -72,4 +83,14 @@ def make_right_what_form_alone_cannot(case):
 )
 def test_the_server_is_as_it_describes_itself(case, server_url):
     make_right_what_form_alone_cannot(case)
-    case.call_and_validate(base_url=server_url, headers={"Authorization": f"Bearer {TOKEN}"})
+    response = case.call(base_url=server_url, headers={"Authorization": f"Bearer {TOKEN}"})
+    # At the borders some bodies that are said to be right are stand-ins, and are not.
+    is_stand_in = case.meta.phase.name is TestPhase.COVERAGE
+    excluded = [positive_data_acceptance] if is_stand_in or code_of(response) in SAID_BY_NO_SCHEMA else []
+    case.validate_response(response, excluded_checks=excluded)
+
+
+def code_of(response):
+    if "problem+json" not in "".join(response.headers.get("content-type", [])):
+        return None
+    return response.json()["code"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import uuid
 from collections.abc import Iterable
 from datetime import datetime
 
@@ -40,7 +39,7 @@ async def issue_token(
         raise InvalidInput("tenant", f"{META_TENANT!r} is reserved", "Choose another name.")
     secret = f"{_PREFIX}{secrets.token_urlsafe(_BYTES)}"
     token = ApiToken(
-        id=f"tok_{uuid.uuid4().hex}",
+        id=f"tok_{secrets.token_hex(8)}",
         tenant=tenant,
         owner=owner,
         scopes=frozenset(scopes),

@@ -21,6 +21,9 @@ def routes_of(routes: Iterable[Any]) -> Iterator[APIRoute]:
 
 
 def methods_at(routes: Iterable[Any], path: str) -> list[str]:
-    """Every method that there is for the path, whichever route has it."""
-    found = {method for each in routes_of(routes) if each.path_regex.match(path) for method in each.methods or ()}
-    return sorted(found)
+    """Every method of the resource at the path, whichever route has it; the most special template counts."""
+    found: dict[str, set[str]] = {}
+    for each in routes_of(routes):
+        if each.path_regex.match(path):
+            found.setdefault(each.path, set()).update(each.methods or ())
+    return sorted(found[min(found, key=lambda template: template.count("{"))]) if found else []

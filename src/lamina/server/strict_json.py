@@ -104,12 +104,16 @@ def _problem(value: Any) -> str | None:
         case float():
             return None if math.isfinite(value) else "must be a number that 64 bits hold"
         case str():
-            return None if is_clean(value.replace("\0", "")) else "holds half a character: a lone surrogate"
+            return None if _is_whole(value) else "holds half a character: a lone surrogate"
         case dict():
-            unclean = any(not is_clean(key) for key in value)
-            return "has a name with a NUL or a lone surrogate" if unclean else None
+            return None if all(map(_is_whole, value)) else "has a name with half a character: a lone surrogate"
         case _:
             return None
+
+
+def _is_whole(text: str) -> bool:
+    """NUL is left to whoever takes the text: a name refuses it, content is cleaned of it."""
+    return is_clean(text.replace("\0", ""))
 
 
 def _shown(key: str) -> str:

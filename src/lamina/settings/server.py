@@ -89,9 +89,9 @@ class ServerConfig(StrictModel):
     Bodies are limited to `max_body_bytes`; imports, which are streamed, to `max_import_bytes`. A request asks for at
     most `max_results` at once. Answers of at least `gzip_minimum` bytes are compressed (None: never).
     `allowed_hosts` are the names that requests may call the server by; None is: its own address where that is on this
-    machine, otherwise any. `cors_origins` are the web pages that may call it. `lamina serve` has a
-    `rate_limit` by default where tokens are needed; `rate_limited` False switches it off. `request_timeout` (seconds; None:
-    none) ends what takes too long, streams excepted; `graceful_timeout` is what running requests get at the end.
+    machine, otherwise any. `cors_origins` are the web pages that may call it. `lamina serve` has a `rate_limit` by
+    default where tokens are needed; `rate_limited` False switches it off. `request_timeout` (seconds; None: none)
+    ends what takes too long, streams excepted; `graceful_timeout` is what running requests get at the end.
     `metrics` says who reads `/metrics`: whoever reaches the server (`open`), tokens with the scope admin, or nobody.
     """
 
