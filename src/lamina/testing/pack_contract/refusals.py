@@ -179,6 +179,7 @@ class RefusalContract:
             lambda: store.due(TENANT, until=NOW, limit=1, after=("m1", NOW)),  # type: ignore[arg-type]
             lambda: store.due(TENANT, until=NOW, limit=1, after=DuePlace(NAIVE, "m1")),
             lambda: store.due(TENANT, until=NOW, limit=1, after=DuePlace(NOW, "")),
+            lambda: store.due(TENANT, until=NOW, limit=1, pack_id=""),
             lambda: store.set_tier(TENANT, "m1", "summary", expected_revision=1, now=NOW),  # type: ignore[arg-type]
             lambda: store.set_tier(TENANT, "m1", bad, expected_revision=1, now=NOW),
             lambda: store.unprojected(TENANT, limit=-1),
