@@ -10,7 +10,7 @@ from typer.main import get_command
 
 from lamina.cli.app import app
 from lamina.cli.command import SHARED
-from lamina.settings import EmbeddingConfig, MemoryConfig, ScoringConfig
+from lamina.settings import EmbeddingConfig, JwtConfig, MemoryConfig, RateLimit, ScoringConfig, ServerConfig
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -39,9 +39,7 @@ def examples(command: Any) -> list[str]:
 
 
 def test_all_the_commands_are_there() -> None:
-    wanted = (
-        "remember recall list get forget decay stats import export copy reembed doctor demo version migrate-v1".split()
-    )
+    wanted = "remember recall list get forget decay stats import export copy reembed doctor demo version migrate-v1 serve".split()
     wanted += ["ask", "context", "chat", "ingest", "config show", "config path"]
     wanted += [f"eval {name}" for name in ("locomo", "transcripts", "documents", "context")]
     wanted += [f"docs {name}" for name in "list show search remove clear stats".split()]
@@ -89,7 +87,7 @@ def test_each_example_is_a_call_that_the_command_takes(path: tuple[str, ...]) ->
             pass
 
 
-@pytest.mark.parametrize("model", [MemoryConfig, ScoringConfig, EmbeddingConfig])
+@pytest.mark.parametrize("model", [MemoryConfig, ScoringConfig, EmbeddingConfig, ServerConfig, JwtConfig, RateLimit])
 def test_each_setting_is_documented(model: Any) -> None:
     page = (DOCS / "configuration.md").read_text(encoding="utf-8")
     assert [name for name in model.model_fields if f"`{name}`" not in page] == []

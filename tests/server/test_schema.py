@@ -50,7 +50,7 @@ def server_url(tmp_path_factory):
     thread.join(30)
 
 
-SAID_BY_NO_SCHEMA = {"invalid_input", "invalid_type", "unsupported"}
+SAID_BY_NO_SCHEMA = {"invalid_input", "invalid_type", "invalid_value", "unsupported"}
 """What the library itself refuses: filters that cannot be, times in the wrong order, two fields that contradict."""
 ALLOWED = {
     # An edit must say what it changes, and that this is another revision is told by no schema.

@@ -64,12 +64,20 @@ def _is_list(annotation: Any) -> bool:
 
 
 def _check_media_type(request: Request, route: APIRoute) -> None:
-    field = route.body_field
-    if field is None or isinstance(field.field_info, params.Form):
-        return
     has_body = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
-    if has_body and not is_json(request.headers.get("content-type", "")):
-        detail = "Send the body as JSON, with Content-Type: application/json."
+    given = request.headers.get("content-type", "")
+    streamed = (route.openapi_extra or {}).get("requestBody")
+    if streamed is not None:
+        if not has_body and streamed.get("required"):
+            raise _refused("body", "is missing", place="")
+        taken = list(streamed["content"])
+        is_right = given.partition(";")[0].strip().lower() in taken
+    elif route.body_field is not None and not isinstance(route.body_field.field_info, params.Form):
+        taken, is_right = ["application/json"], is_json(given)
+    else:
+        return
+    if has_body and not is_right:
+        detail = f"Send the body with the Content-Type {' or '.join(taken)}."
         raise Problem(415, "unsupported_media_type", "The body is of the wrong kind", detail)
 
 
