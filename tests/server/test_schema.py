@@ -91,6 +91,7 @@ def test_the_server_is_as_it_describes_itself(case, server_url):
 
 
 def code_of(response):
-    if "problem+json" not in "".join(response.headers.get("content-type", [])):
+    if "json" not in "".join(response.headers.get("content-type", [])):
         return None
-    return response.json()["code"]
+    told = response.json()
+    return told.get("code") or told.get("error", {}).get("code")
