@@ -14,6 +14,7 @@ from served import TOKEN, app_of, client_of
 from lamina.server.middleware.idempotency import MAX_KEPT_BYTES
 from lamina.server.problems import Problem
 from lamina.settings import ServerConfig
+from lamina.state.sqlite import SqliteServerStore
 
 START = datetime(2026, 1, 31, tzinfo=UTC)
 
@@ -182,3 +183,24 @@ async def test_two_keys_are_none(shop, http):
 @pytest.mark.parametrize("key", ["a", "~" * 255])
 async def test_every_key_that_may_be_is_taken(shop, http, key):
     assert (await order(http, key=key)).status_code == 201
+
+
+async def test_processes_over_one_store_answer_alike_and_take_over_from_a_dead_one(shop, tmp_path):
+    async with SqliteServerStore(tmp_path / "a.db") as one, SqliteServerStore(tmp_path / "a.db") as two:
+        settings = ServerConfig(request_timeout=30)
+        apps = [app_of(shop.router, settings=settings, store=each, clock=lambda: shop.now) for each in (one, two)]
+        async with client_of(apps[0]) as first, client_of(apps[1]) as second:
+            done, again = await order(first), await order(second)
+            assert (again.content, again.headers["Idempotency-Replayed"]) == (done.content, "true")
+            # A process that dies amid a request neither finishes nor abandons it.
+            one.abandon = never
+            shop.failure = ValueError("the process dies")
+            await order(first, key="dead")
+            shop.failure = None
+            assert (await order(second, key="dead")).status_code == 409
+            shop.now += timedelta(seconds=61)
+            assert (await order(second, key="dead")).status_code == 201
+
+
+async def never(*_):
+    return False

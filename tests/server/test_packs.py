@@ -247,7 +247,10 @@ async def test_without_a_touch_nothing_counts_and_the_tier_shows_what_it_has_lef
     id = (await added(http, LONG))["id"]
     clock.advance(timedelta(days=2 * 365 + 1))
     await kernel.packs.degrade()
-    for params in ({"touch": "false"}, {"touch": "false", "query": "the team decided that every lot is measured twice"}):
+    for params in (
+        {"touch": "false"},
+        {"touch": "false", "query": "the team decided that every lot is measured twice"},
+    ):
         (left,) = (await http.get(f"{PACKS}/chip_domain/memories", params=params)).json()["data"]
         assert (left["degradation_tier"], left["metadata"]["access_count"]) == ("key_facts", 0)
         assert left["content"] != LONG
@@ -473,7 +476,9 @@ async def test_what_cannot_be_taken_is_422_and_names_the_field(http, method, pat
     assert len((await http.get(PACKS)).json()["data"]) == 1
 
 
-@pytest.mark.parametrize("id", ["a.b", "%2e%2e", "a%2Fb", "a%252Fb", "%2e%2e%2f", "a%3Ab", "%25", "none", "%F0%9F%90%88"])
+@pytest.mark.parametrize(
+    "id", ["a.b", "%2e%2e", "a%2Fb", "a%252Fb", "%2e%2e%2f", "a%3Ab", "%25", "none", "%F0%9F%90%88"]
+)
 async def test_an_id_of_whatever_shape_that_is_not_there_is_404(http, id):
     for method, path in (
         ("GET", f"/utils/memories/{id}"),

@@ -243,7 +243,7 @@ def test_algorithms_whose_key_also_signs_cannot_be_allowed(tmp_path, algorithms)
 
 
 @pytest.mark.parametrize(
-    "url", ["http://keys.example/jwks", "file:///etc/keys", "ftp://keys.example", "https://", "keys"]
+    "url", ["http://keys.example/jwks", "FILE:/etc/keys", "ftp://keys.example", "https://", "keys"]
 )
 def test_keys_are_fetched_over_https_alone(url):
     with pytest.raises(ConfigError, match="jwks_url"):

@@ -41,9 +41,7 @@ def check_json(body: bytes) -> None:
         if depth > MAX_DEPTH:
             raise _malformed(problem)
         detail = f"{field}: {problem}."
-        raise Problem(
-            422, "invalid_request", "The request cannot be taken", detail, ({"field": field, "problem": problem},)
-        )
+        raise Problem(422, "invalid_value", "A value cannot be taken", detail, ({"field": field, "problem": problem},))
 
 
 class _Refused(ValueError):

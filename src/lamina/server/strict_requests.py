@@ -68,7 +68,7 @@ def _check_media_type(request: Request, route: APIRoute) -> None:
     given = request.headers.get("content-type", "")
     streamed = (route.openapi_extra or {}).get("requestBody")
     if streamed is not None:
-        if not has_body and streamed.get("required"):
+        if not (has_body or given) and streamed.get("required"):
             raise _refused("body", "is missing", place="")
         taken = list(streamed["content"])
         is_right = given.partition(";")[0].strip().lower() in taken
