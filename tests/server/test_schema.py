@@ -54,7 +54,7 @@ def server_url(tmp_path_factory):
 
 
 LINES = "application/x-ndjson"
-SAID_BY_NO_SCHEMA = {"invalid_input", "invalid_type", "invalid_value", "unsupported"}
+SAID_BY_NO_SCHEMA = {"bad_lines", "invalid_input", "invalid_type", "invalid_value", "unsupported"}
 """What the library itself refuses: filters that cannot be, times in the wrong order, two fields that contradict."""
 ALLOWED = {
     # An edit must say what it changes, and that this is another revision is told by no schema.
