@@ -207,3 +207,11 @@ async def test_discovery_and_summaries_read_no_table_of_memories(open_packs, mon
     assert await tables(packs.summary("chip_domain")) == set()
     assert await tables(packs.metadata("chip_domain")) == {"lamina_pack_memories"}
     assert {"lamina_pack_originals", "lamina_packs"} <= await tables(packs.retrieve("chip_domain", "yield"))
+
+
+async def test_a_status_is_changed_together_with_all_else_and_not_to_deleted(wafers):
+    changed = await wafers.update("chip_domain", status="archived", description="old", expected_revision=1)
+    assert (changed.status, changed.description, changed.revision) == ("archived", "old", 2)
+    assert (await wafers.update("chip_domain", status="active")).status == "active"
+    with pytest.raises(InvalidInput, match="Delete the pack"):
+        await wafers.update("chip_domain", status="deleted")

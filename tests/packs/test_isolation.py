@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from lamina.errors import InvalidInput, MemoryNotFound, PackNotFound
+from lamina.errors import InvalidInput, MemoryNotFound, PackNotFound, ScopeError
 
 HOSTILE = ["a", "a_", "a%", "A", "a:1", "a:10", "ａ", "é", "e\u0301", "default", "' OR 1=1 --", "a/../b"]
 TENANTS = ["acme", "acme%"]
@@ -118,3 +120,70 @@ async def test_a_name_that_is_none_is_refused_and_never_read_as_nobody(open_pack
     ):
         with pytest.raises(InvalidInput, match="owner"):
             await call
+
+
+async def test_who_may_not_change_what_is_shared_reads_it_and_changes_only_what_is_their_own(packs):
+    await packs.create("notes", "project", description="Shared notes")
+    await packs.add("notes", "What all share", id="shared")
+    await packs.create("notes", "project", owner="ann")
+    await packs.add("notes", "What Ann keeps", id="own", owner="ann")
+    await packs.create("facts", "domain")
+    await packs.add("facts", "A shared fact", id="fact")
+    sparing = packs.without_shared_writes()
+
+    assert (await sparing.memory("shared", owner="ann")).content == "What all share"
+    assert (await sparing.retrieve("facts", owner="ann"))[0].memory.id == "fact"
+    assert (await sparing.update("notes", description="Ann's", owner="ann")).owner == "ann"
+    await sparing.add("notes", "One more of Ann's", owner="ann")
+    await sparing.pin("own", owner="ann")
+
+    for refused in (
+        lambda: sparing.create("new", "domain"),
+        lambda: sparing.update("facts", description="mine", owner="ann"),
+        lambda: sparing.archive_pack("facts", owner="ann"),
+        lambda: sparing.activate("facts", owner="ann"),
+        lambda: sparing.delete("facts", owner="ann"),
+        lambda: sparing.add("facts", "mine", owner="ann"),
+        lambda: sparing.add_many("facts", ["mine"], owner="ann"),
+        lambda: sparing.import_entries("facts", [], owner="ann"),
+        lambda: sparing.update_memory("fact", content="mine", owner="ann"),
+        lambda: sparing.supersede("fact", by="own", owner="ann"),
+        lambda: sparing.supersede("own", by="fact", owner="ann"),
+        lambda: sparing.pin("fact", owner="ann"),
+        lambda: sparing.archive("fact", owner="ann"),
+        lambda: sparing.delete_memory("fact", owner="ann"),
+        lambda: sparing.delete_memory("fact", permanent=True, owner="ann"),
+    ):
+        with pytest.raises(ScopeError, match="shared"):
+            await refused()
+    assert (await packs.memory("fact")).content == "A shared fact"
+
+
+async def test_deleting_twice_at_once_never_reaches_the_shared_pack_of_the_same_name(packs):
+    shared = await packs.create("notes", "project")
+    await packs.create("notes", "project", owner="ann")
+    sparing = packs.without_shared_writes()
+    outcomes = await asyncio.gather(*(sparing.delete("notes", owner="ann") for _ in range(5)), return_exceptions=True)
+    assert sorted(map(str, outcomes)) == sorted(["True", *["The pack is shared, and may only be read here."] * 4])
+    assert (await packs.get("notes")).id == shared.id
+
+
+async def test_a_deleted_shared_pack_is_not_removed_for_good_by_who_spares_the_shared(packs):
+    shared = await packs.create("notes", "project")
+    await packs.delete("notes")
+    with pytest.raises(ScopeError):
+        await packs.without_shared_writes().delete(shared.id, permanent=True, owner="ann")
+
+
+async def test_packs_are_read_by_their_ids_only_by_who_sees_them(packs):
+    own = await packs.create("notes", "project", owner="ann")
+    await packs.add("notes", "What Ann keeps", id="own", owner="ann")
+    [hit] = await packs.retrieve(own.id, by="id", owner="ann")
+    assert hit.memory.id == "own"
+    for owner in (None, "bob"):
+        with pytest.raises(PackNotFound):
+            await packs.retrieve(own.id, by="id", owner=owner)
+        assert await packs.read(["own"], owner=owner) == []
+    with pytest.raises(InvalidInput, match="by"):
+        await packs.retrieve("notes", by="owner")
+    assert [each.id for each in await packs.read(["none", "own"], owner="ann")] == ["own"]

@@ -207,3 +207,33 @@ async def test_what_is_embedded_anew_is_the_original_and_not_what_the_tier_left(
     await several.reembed(force=True)
     (hit,) = await several.retrieve("chip_domain", "etching resist", limit=1, mode="vector", touch=False)
     assert hit.memory.id == "c"
+
+
+async def test_a_ranking_is_the_retrieval_without_contents_and_reads_nothing(several, fade):
+    await fade(several, "c", "existence_marker")
+    ranked = await several.rank("chip_domain", "etching the wafer")
+    assert {hit.memory.content for hit in ranked} == {""}
+    assert (await several.memory("c", touch=False)).access_count == 0
+    hits = await several.retrieve("chip_domain", "etching the wafer")
+    assert [(hit.memory.id, hit.score, hit.found_in) for hit in ranked] == [
+        (hit.memory.id, hit.score, hit.found_in) for hit in hits
+    ]
+    chosen = await several.read([ranked[1].memory.id])
+    assert [each.access_count for each in chosen] == [2]
+
+
+async def test_memories_come_with_their_vectors_where_that_is_asked_for(several, embedder):
+    memories = await several.with_embeddings(await several.memories("chip_domain"))
+    wanted = await embedder.embed_documents([each.content for each in memories])
+    assert [list(each.embedding) for each in memories] == [pytest.approx(list(each)) for each in wanted]
+    await several.archive("a")
+    assert (await several.with_embeddings([await several.memory("a")]))[0].embedding is None
+
+
+async def test_a_preview_of_one_pack_tells_of_that_alone(several):
+    await several.create("other", "session", owner="ann")
+    await several.add("other", "soon gone", id="z", owner="ann")
+    assert [each.id for each in await several.preview(pack="other", owner="ann")] == ["z"]
+    assert "z" not in {each.id for each in await several.preview(pack="chip_domain")}
+    with pytest.raises(PackNotFound):
+        await several.preview(pack="other", owner="bob")

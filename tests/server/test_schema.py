@@ -36,6 +36,8 @@ def server_url(tmp_path_factory):
         router = ModelRouter(embed=HashingEmbedder())
         async with Kernel(data_dir=tmp_path_factory.mktemp("data"), model_router=router) as kernel:
             await kernel.memory_engine.store("Ann likes tea.", id="known")
+            await kernel.packs.create("known", "domain")
+            await kernel.packs.add("known", "Ann likes tea.", id="known")
             app = create_app(kernel, auth={TOKEN}, settings=ServerConfig(rate_limited=False))
             async with listening(app) as (host, port, _):
                 place["url"] = f"http://{host}:{port}"
@@ -96,6 +98,8 @@ def test_the_server_is_as_it_describes_itself(case, server_url):
 
 
 def code_of(response):
-    if "problem+json" not in "".join(response.headers.get("content-type", [])):
+    kind = "".join(response.headers.get("content-type", []))
+    if not any(each in kind for each in ("problem+json", "application/json")):
         return None
-    return response.json()["code"]
+    told = response.json()
+    return told.get("code") or told.get("error", {}).get("code")

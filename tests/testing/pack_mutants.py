@@ -218,9 +218,16 @@ class TakesAccessesBack(Mutant):
 class WalksPastTies(Mutant):
     caught_by = "test_the_walk_over_what_is_due_tiles"
 
-    async def due(self, tenant, *, until, limit, after=None):
+    async def due(self, tenant, *, after=None, **asked):
         behind = None if after is None else replace(after, id="\U0010ffff")
-        return await super().due(tenant, until=until, limit=limit, after=behind)
+        return await super().due(tenant, after=behind, **asked)
+
+
+class TellsOfEveryPack(Mutant):
+    caught_by = "test_what_is_due_of_one_pack_is_of_that_alone"
+
+    async def due(self, tenant, *, pack_id=None, **asked):
+        return await super().due(tenant, **asked)
 
 
 class LetsPinnedOnesFade(Mutant):

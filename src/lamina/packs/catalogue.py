@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import builtins
+import copy
 import uuid
 from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from lamina import registry
 from lamina.domain.memory import DEFAULT_NAME, UNSET, Unset
@@ -19,7 +20,7 @@ from lamina.packs.changing import pack_changes
 from lamina.packs.discovering import Discoverer
 from lamina.packs.fading import Fading
 from lamina.packs.heads import PackHeads, summary_of
-from lamina.packs.inputs import read_decay, read_kind, read_metadata, read_names, read_text
+from lamina.packs.inputs import read_by, read_decay, read_kind, read_metadata, read_names, read_text
 from lamina.packs.pack_index import PackIndex
 from lamina.packs.reducers import Reducer
 from lamina.packs.retrieving import Retriever
@@ -68,6 +69,15 @@ class PackCatalogue:
         self._retriever = Retriever(self._index, store, tenant=tenant, clock=clock, emit=emit)
         self._fading = Fading(store, self._index, tenant=tenant, reducer=reducer, clock=clock, emit=emit)
         self._writer = Writer(self._index, store, self._heads, tenant=tenant, clock=clock, new_id=new_id)
+
+    def without_shared_writes(self) -> Self:
+        """The same packs for somebody who sees what is shared, but changes only what is an owner's own.
+
+        Whatever would change a shared pack or what is in it raises `ScopeError`. Not to be closed by itself.
+        """
+        view, heads = copy.copy(self), self._heads.sparing_shared()
+        view._heads, view._writer = heads, self._writer.over(heads)  # noqa: SLF001 - it is of this very class
+        return view
 
     @property
     def embedder(self) -> Embedder | None:
@@ -178,10 +188,13 @@ class PackCatalogue:
         tags: Iterable[str] | Unset = UNSET,
         metadata: Mapping[str, Any] | Unset | None = UNSET,
         decay: Decay | Mapping[str, Any] | Unset | None = UNSET,
+        status: PackStatus | str | Unset = UNSET,
         owner: str | None = None,
         expected_revision: int | None = None,
     ) -> Pack:
         """Change what is given; the pack as it is then. With another decay its memories are due anew.
+
+        A `status` of `archived` is what `archive_pack` does, `active` undoes it.
 
         Raises:
             PackNotFound: there is none that the owner sees.
@@ -189,7 +202,13 @@ class PackCatalogue:
             PackExists: the new name is taken.
         """
         changes = pack_changes(
-            name=new_name, type=type, description=description, tags=tags, metadata=metadata, decay=decay
+            name=new_name,
+            type=type,
+            description=description,
+            tags=tags,
+            metadata=metadata,
+            decay=decay,
+            status=status,
         )
         return await self._heads.change(name, owner, changes, expected_revision)
 
@@ -217,6 +236,10 @@ class PackCatalogue:
         """The second layer: what the pack holds, counted. Reads none of its texts, and counts as no access."""
         return await self._store.statistics(self.tenant, (await self._heads.find(name, owner)).id)
 
-    async def _found(self, pack: str | Iterable[str], owner: str | None) -> builtins.list[str]:
-        """The ids of the packs of this name, or these."""
+    async def _found(
+        self, pack: str | Iterable[str], owner: str | None, by: Literal["name", "id"] = "name"
+    ) -> builtins.list[str]:
+        """The ids of the packs of this name, or these; or these ids, if the owner sees the packs."""
+        if read_by(by) == "id":
+            return [each.id for each in await self._heads.find_by_ids(read_names("pack", pack), owner)]
         return [(await self._heads.find(name, owner)).id for name in read_names("pack", pack)]

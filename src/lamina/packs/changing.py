@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from lamina.domain.memory import Unset
-from lamina.domain.pack import MemoryType, PackMemory, PackSource, PackType
+from lamina.domain.pack import MemoryType, PackMemory, PackSource, PackStatus, PackType
 from lamina.domain.pack_decay import Tier
 from lamina.domain.text import check_name
 from lamina.errors import InvalidInput
@@ -27,6 +27,14 @@ __all__ = ["Change", "archived", "memory_changes", "pack_changes", "pinned", "re
 Change: TypeAlias = Callable[[PackMemory, datetime], PackMemory | None]
 """What becomes of a memory, which comes without content, at this instant; None means that it stays."""
 
+
+def _status(value: Any) -> PackStatus:
+    status = read_kind("status", value, PackStatus)
+    if status is PackStatus.DELETED:
+        raise InvalidInput("status", "cannot be set to deleted", "Delete the pack.")
+    return status
+
+
 _PACK_FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "name": partial(check_name, "new_name"),
     "type": lambda value: read_kind("type", value, PackType),
@@ -34,6 +42,7 @@ _PACK_FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "tags": partial(read_tags, "tags"),
     "metadata": read_metadata,
     "decay": read_decay,
+    "status": _status,
 }
 
 _MEMORY_FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = {

@@ -129,15 +129,17 @@ class Fading:
             await self._fade(batch, instant, report)
         return report
 
-    async def preview(self, until: datetime | None = None, *, limit: int = PREVIEWED) -> list[FadingStep]:
-        """What fades next, and when, the first first; changes nothing.
+    async def preview(
+        self, until: datetime | None = None, *, limit: int = PREVIEWED, pack_id: str | None = None
+    ) -> list[FadingStep]:
+        """What fades next, and when, the first first; of one pack, or of all. Changes nothing.
 
         At most `limit` memories, each with its next step alone, and only those that are due by `until`.
         """
         end = _END_OF_TIME if until is None else check_instant("until", until)
         check_whole_number("limit", limit, 1, _MOST)
         now = check_instant("now", self._clock())
-        found = await self._store.due(self._tenant, until=end, limit=limit)
+        found = await self._store.due(self._tenant, until=end, limit=limit, pack_id=pack_id)
         packs = await self._packs(memory for _, memory in found)
         steps = []
         for at, memory in found:

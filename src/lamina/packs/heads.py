@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from lamina.domain.pack import Pack, PackStatus, PackSummary
 from lamina.domain.storable_pack import storable_pack
 from lamina.domain.text import check_name
-from lamina.errors import Conflict, PackNotFound, ProviderError
+from lamina.errors import Conflict, PackNotFound, ProviderError, ScopeError
 from lamina.ports.clock import Clock
 from lamina.ports.embedder import Embedder, Fingerprint
 from lamina.ports.pack_store import PackQuery, PackStore
@@ -28,11 +28,47 @@ log = logging.getLogger(__name__)
 class PackHeads:
     """Looks packs up and changes them, with the vectors that they are found by."""
 
-    def __init__(self, store: PackStore, *, tenant: str, embedder: Embedder | None, clock: Clock) -> None:
+    def __init__(
+        self, store: PackStore, *, tenant: str, embedder: Embedder | None, clock: Clock, spares_shared: bool = False
+    ) -> None:
         self._store = store
         self._tenant = tenant
         self._embedder = embedder
         self._clock = clock
+        self._spares_shared = spares_shared
+
+    def sparing_shared(self) -> Self:
+        """The same for a caller that may not change what is shared."""
+        return type(self)(
+            self._store, tenant=self._tenant, embedder=self._embedder, clock=self._clock, spares_shared=True
+        )
+
+    def check_change(self, pack: Pack) -> None:
+        """Refuse to change the pack or what is in it, if it is shared and this spares what is shared.
+
+        Raises:
+            ScopeError: it is.
+        """
+        if self._spares_shared and pack.owner is None:
+            raise ScopeError("The pack is shared, and may only be read here.")
+
+    async def find_to_change(self, name: str, owner: str | None) -> Pack:
+        """As `find`, for a change of the pack or of what is in it. Raises as `check_change` too."""
+        pack = await self.find(name, owner)
+        self.check_change(pack)
+        return pack
+
+    async def find_by_ids(self, ids: Sequence[str], owner: str | None) -> list[Pack]:
+        """The packs of these ids, in their order.
+
+        Raises:
+            PackNotFound: the owner does not see one of them.
+        """
+        packs = await self.visible(ids, owner)
+        for id in ids:
+            if id not in packs:
+                raise PackNotFound(id)
+        return [packs[id] for id in ids]
 
     async def find(self, name: str, owner: str | None) -> Pack:
         """The owner's own pack of this name, else the shared one.
@@ -57,6 +93,7 @@ class PackHeads:
 
     async def create(self, pack: Pack) -> Pack:
         """Keep the new pack, with its vector if it can be made."""
+        self.check_change(pack)
         made = await self._embedded(storable_pack(pack))
         await self._store.create_pack(made)
         (kept,) = await self._store.get_packs(self._tenant, [made.id])
@@ -73,7 +110,7 @@ class PackHeads:
             PackExists: the owner has another pack of the new name.
         """
         for _ in range(ATTEMPTS):
-            pack = await self.find(name, owner)
+            pack = await self.find_to_change(name, owner)
             if expected_revision is not None and pack.revision != expected_revision:
                 problem = f"it has revision {pack.revision}, not {expected_revision}"
                 raise Conflict(f"The pack {name!r}", problem)

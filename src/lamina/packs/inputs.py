@@ -20,6 +20,7 @@ __all__ = [
     "MAX_ID_CHARS",
     "PackMemoryInput",
     "build_memory",
+    "read_by",
     "read_confidence",
     "read_decay",
     "read_input",
@@ -100,6 +101,13 @@ def read_kind(field: str, value: object, kind: type[Kind]) -> Kind:
         return kind(value)  # type: ignore[arg-type]  # whatever is no text is no member
     except ValueError:
         raise InvalidInput(field, f"{value!r:.60} is unknown", f"Use one of: {', '.join(kind)}.") from None
+
+
+def read_by(value: object) -> str:
+    """How packs are named."""
+    if value not in ("name", "id"):
+        raise InvalidInput("by", f"{value!r:.60} is unknown", "Use 'name' or 'id'.")
+    return str(value)
 
 
 def read_text(field: str, value: object) -> str:

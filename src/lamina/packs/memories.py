@@ -12,7 +12,7 @@ from lamina.domain.pack import MemoryType, PackMemory, PackSource, Relationship
 from lamina.errors import MemoryNotFound
 from lamina.packs.catalogue import PackCatalogue
 from lamina.packs.changing import archived, memory_changes, pinned, restored, unpinned
-from lamina.packs.inputs import PackMemoryInput, read_input
+from lamina.packs.inputs import PackMemoryInput, read_input, read_names
 from lamina.ports.pack_store import FOUND_TIERS
 
 __all__ = ["PackMemories"]
@@ -63,14 +63,14 @@ class PackMemories(PackCatalogue):
             expires_at=expires_at,
             id=id,
         )
-        (added,) = await self._writer.add(await self._heads.find(pack, owner), [given])
+        (added,) = await self._writer.add(await self._heads.find_to_change(pack, owner), [given])
         return added
 
     async def add_many(
         self, pack: str, items: Iterable[PackMemoryInput | Mapping[str, Any] | str], *, owner: str | None = None
     ) -> builtins.list[PackMemory]:
         """Add memories, all or none, in order; each is a text, a mapping of `add`'s arguments, or an input."""
-        found = await self._heads.find(pack, owner)
+        found = await self._heads.find_to_change(pack, owner)
         return await self._writer.add(found, [read_input(item) for item in items])
 
     async def memory(self, id: str, *, touch: bool = True, owner: str | None = None) -> PackMemory:
@@ -85,6 +85,28 @@ class PackMemories(PackCatalogue):
         if not shown:
             raise MemoryNotFound(id)
         return shown[0]
+
+    async def read(
+        self, ids: Iterable[str], *, touch: bool = True, owner: str | None = None
+    ) -> builtins.list[PackMemory]:
+        """The memories of these ids, in their order, as a retrieval shows them; superseded ones count as read too.
+
+        Those that the owner does not see, that are deleted, or archived, are left out.
+        """
+        wanted = read_names("ids", ids)
+        found = {each.id: each for each in await self._store.get_memories(self.tenant, wanted, with_content=False)}
+        packs = await self._heads.visible(sorted({each.pack_id for each in found.values()}), owner)
+        visible = [
+            found[id] for id in wanted if id in found and not found[id].is_deleted and found[id].pack_id in packs
+        ]
+        shown = await self._retriever.shown([each for each in visible if each.tier in FOUND_TIERS], touch=touch)
+        return [each for each in shown if each.tier in FOUND_TIERS]  # none that was archived meanwhile
+
+    async def with_embeddings(self, memories: Iterable[PackMemory]) -> builtins.list[PackMemory]:
+        """The memories with their vectors, where they have one; archived ones have none."""
+        given = list(memories)
+        rows = await self._index.rows(each.id for each in given)
+        return [each.replace(embedding=rows[each.id].entry.embedding if each.id in rows else None) for each in given]
 
     async def update_memory(
         self,

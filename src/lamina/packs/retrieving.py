@@ -62,6 +62,18 @@ class Retriever:
 
         What is found counts as read, unless `touch` is off, and is then in the full tier again.
         """
+        ranked = await self.rank(request)
+        places = {hit.memory.id: hit for hit in ranked}
+        memories = await self.shown([hit.memory for hit in ranked], touch=request.touch)
+        hits = [
+            replace(places[each.id], memory=each)
+            for each in memories
+            if each.tier in FOUND_TIERS  # archived meanwhile
+        ]
+        return Results(hits, degraded=ranked.degraded)
+
+    async def rank(self, request: RetrieveRequest) -> Results[PackHit]:
+        """What `retrieve` would give, without contents; nothing counts as read."""
         degraded: dict[Degraded, None] = {}
         if request.query is None:
             found = [_Scored(each, 1.0) for each in await self._listed(request)]
@@ -70,12 +82,9 @@ class Retriever:
             for pack_id in request.asked.pack_ids:
                 found += await self._best_of(pack_id, request, degraded)
             found.sort(key=lambda each: (-each.score, each.memory.id))
-        memories = await self.shown([each.memory for each in found[: request.limit]], touch=request.touch)
-        scores = {each.memory.id: each for each in found}
         hits = [
-            PackHit(each, None if request.query is None else scores[each.id].score, scores[each.id].memory.tier)
-            for each in memories
-            if each.tier in FOUND_TIERS  # archived meanwhile
+            PackHit(each.memory, None if request.query is None else each.score, each.memory.tier)
+            for each in found[: request.limit]
         ]
         return Results(hits, degraded=tuple(degraded))
 

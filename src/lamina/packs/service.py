@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Literal
 
 from lamina.domain.context import PackHit as ContextHit
 from lamina.domain.memory import MemoryEntry
@@ -80,12 +81,46 @@ class ContextPacks(PackMemories):
         min_score: float = 0.0,
         mode: SearchMode | str | None = None,
         touch: bool = True,
+        by: Literal["name", "id"] = "name",
         owner: str | None = None,
     ) -> Results[PackHit]:
         """Phase two: the memories of one or several packs that answer the query best, best first.
 
         The score is similarity x confidence x a factor of the tier that the memory was found in; without a query
-        it is None, and the newest access comes first. At most `limit` in all, of every pack together.
+        it is None, and the newest access comes first. At most `limit` in all, of every pack together. With
+        `by="id"` the packs are given by their ids.
+
+        Raises:
+            PackNotFound: there is no such pack that the owner sees.
+            InvalidInput: the query is blank, or an argument is out of range.
+        """
+        asked = self._arguments.memories(
+            await self._found(pack, owner, by),
+            memory_type=memory_type,
+            name=name,
+            tags=tags,
+            min_confidence=min_confidence,
+            include_superseded=include_superseded,
+        )
+        request = self._arguments.retrieve(asked, query=query, limit=limit, min_score=min_score, mode=mode, touch=touch)
+        return await self._retriever.retrieve(request)
+
+    async def rank(
+        self,
+        pack: str | Iterable[str],
+        query: str | None = None,
+        *,
+        memory_type: MemoryType | str | None = None,
+        name: str | None = None,
+        tags: Iterable[str] = (),
+        min_confidence: float = 0.0,
+        include_superseded: bool = False,
+        limit: int | None = None,
+        min_score: float = 0.0,
+        mode: SearchMode | str | None = None,
+        owner: str | None = None,
+    ) -> Results[PackHit]:
+        """What `retrieve` would give, without contents and without reading it: for a choice among them, then `read`.
 
         Raises:
             PackNotFound: there is no such pack that the owner sees.
@@ -99,8 +134,9 @@ class ContextPacks(PackMemories):
             min_confidence=min_confidence,
             include_superseded=include_superseded,
         )
-        request = self._arguments.retrieve(asked, query=query, limit=limit, min_score=min_score, mode=mode, touch=touch)
-        return await self._retriever.retrieve(request)
+        return await self._retriever.rank(
+            self._arguments.retrieve(asked, query=query, limit=limit, min_score=min_score, mode=mode)
+        )
 
     async def search(
         self,
@@ -192,7 +228,7 @@ class ContextPacks(PackMemories):
             PackNotFound: there is none that the owner sees.
             InvalidInput: an entry names a type that there is not; those before its batch are added.
         """
-        found = await self._heads.find(pack, owner)
+        found = await self._heads.find_to_change(pack, owner)
         report = ImportReport()
         given = {imported_id(found, entry): entry for entry in entries}
         ids = [*given]
@@ -238,12 +274,24 @@ class ContextPacks(PackMemories):
         """
         return await self._fading.degrade(now, limit=limit)
 
-    async def preview(self, until: datetime | None = None, *, limit: int = 100) -> builtins.list[FadingStep]:
-        """What fades next, and when, whoever owns it, the first first; at most `limit`, each with its next step.
+    async def preview(
+        self,
+        until: datetime | None = None,
+        *,
+        limit: int = 100,
+        pack: str | None = None,
+        owner: str | None = None,
+    ) -> builtins.list[FadingStep]:
+        """What fades next, and when, the first first; at most `limit`, each with its next step.
 
-        Changes nothing, and counts as no access.
+        Of the pack of this name that the owner sees; without one, in all packs, whoever owns them. Changes nothing,
+        and counts as no access.
+
+        Raises:
+            PackNotFound: there is no such pack.
         """
-        return await self._fading.preview(until, limit=limit)
+        found = None if pack is None else await self._heads.find(pack, owner)
+        return await self._fading.preview(until, limit=limit, pack_id=None if found is None else found.id)
 
     async def reembed_missing(self, *, progress: Progress | None = None) -> ReembedReport:
         """Embed the packs and memories that have no vector, as after a failure of the embedder.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import Self
 
 from lamina.domain.pack import Pack, PackMemory, PackStatus
 from lamina.domain.text import check_name
@@ -33,18 +34,32 @@ class Writer:
         self._clock = clock
         self._new_id = new_id
 
-    async def find(self, id: str, owner: str | None, *, even_deleted: bool = False) -> PackMemory:
+    def over(self, heads: PackHeads) -> Self:
+        """The same, allowed to change what these heads allow."""
+        return type(self)(self._index, self._store, heads, tenant=self._tenant, clock=self._clock, new_id=self._new_id)
+
+    async def find(self, id: str, owner: str | None) -> PackMemory:
         """The memory, without content, if it is in a pack that the owner sees.
 
         Raises:
             MemoryNotFound: it is not.
         """
+        memory, _ = await self._find(id, owner)
+        return memory
+
+    async def _find_to_change(self, id: str, owner: str | None, *, even_deleted: bool = False) -> PackMemory:
+        """As `find`, for a change of it. Raises as `PackHeads.check_change` too."""
+        memory, pack = await self._find(id, owner, even_deleted=even_deleted)
+        self._heads.check_change(pack)
+        return memory
+
+    async def _find(self, id: str, owner: str | None, *, even_deleted: bool = False) -> tuple[PackMemory, Pack]:
         check_name("id", id)
         found = await self._store.get_memories(self._tenant, [id], with_content=False)
         packs = await self._heads.visible([each.pack_id for each in found], owner)
         for memory in found:
             if memory.pack_id in packs and (even_deleted or not memory.is_deleted):
-                return memory
+                return memory, packs[memory.pack_id]
         raise MemoryNotFound(id)
 
     async def add(self, pack: Pack, items: Sequence[PackMemoryInput]) -> list[PackMemory]:
@@ -82,7 +97,7 @@ class Writer:
             Conflict: it has another revision than the expected one, or kept changing; or as `PackStore.save_memory`.
         """
         for _ in range(ATTEMPTS):
-            memory = await self.find(id, owner)
+            memory = await self._find_to_change(id, owner)
             if expected_revision is not None and memory.revision != expected_revision:
                 problem = f"it has revision {memory.revision}, not {expected_revision}"
                 raise Conflict(f"The memory {id!r}", problem)
@@ -99,7 +114,7 @@ class Writer:
     async def supersede(self, old_id: str, by: str, owner: str | None) -> None:
         """Mark the old memory as superseded."""
         for id in (old_id, by):
-            await self.find(id, owner)
+            await self._find_to_change(id, owner)
         await self._store.supersede(self._tenant, old_id, by=by, now=self._clock())
         await self.reflect([old_id, by])
 
@@ -109,7 +124,7 @@ class Writer:
         For good, it is deleted softly first: so whatever fails, it is never found again.
         """
         try:
-            memory = await self.find(id, owner, even_deleted=permanent)
+            memory = await self._find_to_change(id, owner, even_deleted=permanent)
             if not memory.is_deleted:
                 await self.change(id, owner, lambda each, _: each.replace(is_deleted=True))
         except MemoryNotFound:
@@ -147,7 +162,10 @@ class Writer:
     async def _deleted_pack(self, id: str, owner: str | None) -> Pack | None:
         found = await self._store.get_packs(self._tenant, [id])
         deleted = (pack for pack in found if pack.status is PackStatus.DELETED)
-        return next((pack for pack in deleted if pack.owner in {None, owner}), None)
+        pack = next((pack for pack in deleted if pack.owner in {None, owner}), None)
+        if pack is not None:
+            self._heads.check_change(pack)
+        return pack
 
     async def reflect(self, ids: Sequence[str]) -> None:
         """Make the rows what these memories are now, and mend what earlier failures left.

@@ -192,12 +192,18 @@ class PackStore(ABC):
 
     @abstractmethod
     async def due(
-        self, tenant: str, *, until: datetime, limit: int, after: DuePlace | None = None
+        self,
+        tenant: str,
+        *,
+        until: datetime,
+        limit: int,
+        after: DuePlace | None = None,
+        pack_id: str | None = None,
     ) -> list[tuple[datetime, PackMemory]]:
         """The memories, without content, that are due for a lower tier by then, each with when; the longest due first.
 
         One that is pinned is due only when it expires; a deleted one, or one of a deleted pack, never. `after`
-        goes on behind a place of the walk.
+        goes on behind a place of the walk. With `pack_id`, of that pack alone.
         """
 
     @abstractmethod

@@ -31,7 +31,7 @@ from lamina.server.middleware.rate_limits import RateLimits
 from lamina.server.middleware.time_limits import TimeLimits
 from lamina.server.principal import Authenticate
 from lamina.server.requests import RequestsInProcess
-from lamina.server.routes import health, maintenance, memories, transfer
+from lamina.server.routes import health, maintenance, memories, pack_memories, packs, transfer
 from lamina.server.strict_requests import check_request
 from lamina.settings import ServerConfig
 
@@ -108,7 +108,7 @@ def create_app(
     authenticate = auth if auth is None or callable(auth) else one_of(auth)
     app.state.authenticate = authenticate
     answer_errors(app)
-    for part in (health, memories, maintenance, transfer):
+    for part in (health, memories, packs, pack_memories, maintenance, transfer):
         app.include_router(part.router)
     app.state.mcp = _mcp(app) if settings.mcp else None
     _surround(app, settings, authenticate, clock)

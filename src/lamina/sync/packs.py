@@ -40,6 +40,11 @@ class ContextPacks(Resource[AsyncContextPacks]):
         """What makes the vectors, if anything does; its methods are async."""
         return self.asynchronous.embedder
 
+    def without_shared_writes(self) -> ContextPacks:  # noqa: D102 - below
+        return ContextPacks.over(self.asynchronous.without_shared_writes())
+
+    without_shared_writes.__doc__ = AsyncContextPacks.without_shared_writes.__doc__
+
     initialize = blocking_method(AsyncContextPacks.initialize)
     close = blocking_method(AsyncContextPacks.close)
     create = blocking_method(AsyncContextPacks.create)
@@ -55,6 +60,8 @@ class ContextPacks(Resource[AsyncContextPacks]):
     add = blocking_method(AsyncContextPacks.add)
     add_many = blocking_method(AsyncContextPacks.add_many)
     memory = blocking_method(AsyncContextPacks.memory)
+    read = blocking_method(AsyncContextPacks.read)
+    with_embeddings = blocking_method(AsyncContextPacks.with_embeddings)
     update_memory = blocking_method(AsyncContextPacks.update_memory)
     supersede = blocking_method(AsyncContextPacks.supersede)
     pin = blocking_method(AsyncContextPacks.pin)
@@ -66,6 +73,7 @@ class ContextPacks(Resource[AsyncContextPacks]):
     count_memories = blocking_method(AsyncContextPacks.count_memories)
     discover = blocking_method(AsyncContextPacks.discover)
     retrieve = blocking_method(AsyncContextPacks.retrieve)
+    rank = blocking_method(AsyncContextPacks.rank)
     search = blocking_method(AsyncContextPacks.search)
     find = blocking_method(AsyncContextPacks.find)
     import_entries = blocking_method(AsyncContextPacks.import_entries)

@@ -56,17 +56,26 @@ def touch(session: Session, tenant: str, ids: Sequence[str], now: datetime) -> d
 
 
 def due(
-    session: Session, tenant: str, *, until: datetime, limit: int, after: DuePlace | None
+    session: Session,
+    tenant: str,
+    *,
+    until: datetime,
+    limit: int,
+    after: DuePlace | None,
+    pack_id: str | None,
 ) -> list[tuple[datetime, PackMemory]]:
     """As `PackStore.due`."""
     query: LiteralString = "SELECT key, due_at FROM {schema}.pack_memories WHERE tenant = %(tenant)s"
     query += " AND due_at <= %(until)s"
     if after is not None:
         query += " AND (due_at, id) > (%(due_at)s, %(id)s)"
+    if pack_id is not None:
+        query += " AND pack = (SELECT key FROM {schema}.pack_heads WHERE tenant = %(tenant)s AND id = %(pack_id)s)"
     parameters = {
         "tenant": tenant,
         "until": until,
         "limit": limit,
+        "pack_id": pack_id,
         "due_at": None if after is None else after.due_at,
         "id": None if after is None else after.id,
     }

@@ -213,11 +213,18 @@ class PostgresPackStore(PackStore):
         return await self._touch(tenant, lambda session: pack_due.touch(session, tenant, possible, instant))
 
     async def due(
-        self, tenant: str, *, until: datetime, limit: int, after: DuePlace | None = None
+        self,
+        tenant: str,
+        *,
+        until: datetime,
+        limit: int,
+        after: DuePlace | None = None,
+        pack_id: str | None = None,
     ) -> list[tuple[datetime, PackMemory]]:
-        instant = check_due(tenant, until, limit, after)
+        instant = check_due(tenant, until, limit, after, pack_id)
         return await self._read(
-            tenant, lambda session: pack_due.due(session, tenant, until=instant, limit=limit, after=after)
+            tenant,
+            lambda session: pack_due.due(session, tenant, until=instant, limit=limit, after=after, pack_id=pack_id),
         )
 
     async def set_tier(

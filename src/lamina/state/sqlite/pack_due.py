@@ -60,7 +60,13 @@ def touch(connection: sqlite3.Connection, tenant: str, ids: Sequence[str], now: 
 
 
 def due(
-    connection: sqlite3.Connection, tenant: str, *, until: datetime, limit: int, after: DuePlace | None
+    connection: sqlite3.Connection,
+    tenant: str,
+    *,
+    until: datetime,
+    limit: int,
+    after: DuePlace | None,
+    pack_id: str | None,
 ) -> list[tuple[datetime, PackMemory]]:
     """As `PackStore.due`."""
     tail = "m.tenant = ? AND m.due_at <= ?"
@@ -68,6 +74,9 @@ def due(
     if after is not None:
         tail += " AND (m.due_at, m.id) > (?, ?)"
         parameters += [to_micros(after.due_at), after.id]
+    if pack_id is not None:
+        tail += " AND m.pack = (SELECT key FROM lamina_pack_heads WHERE tenant = ? AND id = ?)"
+        parameters += [tenant, pack_id]
     query = f"SELECT m.key, m.due_at FROM lamina_pack_memories AS m WHERE {tail} ORDER BY m.due_at, m.id LIMIT ?"  # noqa: S608
     places = connection.execute(query, (*parameters, limit)).fetchall()
     found = dict(memories_of(connection, [key for key, _ in places], with_content=False))

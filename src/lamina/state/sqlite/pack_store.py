@@ -188,11 +188,19 @@ class SqlitePackStore(PackStore):
         return await self._write(lambda connection: pack_due.touch(connection, tenant, possible, instant))
 
     async def due(
-        self, tenant: str, *, until: datetime, limit: int, after: DuePlace | None = None
+        self,
+        tenant: str,
+        *,
+        until: datetime,
+        limit: int,
+        after: DuePlace | None = None,
+        pack_id: str | None = None,
     ) -> list[tuple[datetime, PackMemory]]:
-        instant = check_due(tenant, until, limit, after)
+        instant = check_due(tenant, until, limit, after, pack_id)
         return await self._read(
-            lambda connection: pack_due.due(connection, tenant, until=instant, limit=limit, after=after)
+            lambda connection: pack_due.due(
+                connection, tenant, until=instant, limit=limit, after=after, pack_id=pack_id
+            )
         )
 
     async def set_tier(

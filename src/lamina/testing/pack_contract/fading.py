@@ -152,6 +152,21 @@ class FadingContract:
         assert await store.due(TENANT, until=days(29), limit=9) == []
         assert await store.due("other", until=EVER, limit=9) == []
 
+    async def test_what_is_due_of_one_pack_is_of_that_alone(self, store: PackStore) -> None:
+        await with_pack(store, memory("m1"), memory("m2", created_at=days(1)))
+        await store.create_pack(pack("P1", name="upper"))
+        await store.create_pack(pack("p1", tenant="other"))
+        await add(store, memory("m3", pack_id="P1"))
+        await add(store, memory("m4", tenant="other"))
+        found = await store.due(TENANT, until=EVER, limit=9, pack_id="p1")
+        assert [(instant, each.id) for instant, each in found] == [(days(30), "m1"), (days(31), "m2")]
+        after = DuePlace(days(30), "m1")
+        assert ids(each for _, each in await store.due(TENANT, until=EVER, limit=9, after=after, pack_id="p1")) == [
+            "m2"
+        ]
+        assert ids(each for _, each in await store.due(TENANT, until=days(30), limit=9, pack_id="P1")) == ["m3"]
+        assert await store.due(TENANT, until=EVER, limit=9, pack_id="none") == []
+
     async def test_a_walk_goes_on_while_what_it_found_is_changed(self, store: PackStore) -> None:
         await with_pack(store, *(memory(f"m{number}") for number in range(9)))
         seen: list[str] = []

@@ -185,6 +185,7 @@ def _calls_that_read(store: PackStore) -> list[Call]:
         lambda: store.due(TENANT, until=NOW, limit=1, after=("m1", NOW)),  # type: ignore[arg-type]
         lambda: store.due(TENANT, until=NOW, limit=1, after=DuePlace(NAIVE, "m1")),
         lambda: store.due(TENANT, until=NOW, limit=1, after=DuePlace(NOW, "")),
+        lambda: store.due(TENANT, until=NOW, limit=1, pack_id=""),
         lambda: store.unprojected(TENANT, limit=-1),
         lambda: store.unprojected("", limit=1),
     ]
