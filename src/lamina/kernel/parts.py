@@ -11,9 +11,11 @@ from lamina.context.engine import ContextEngine
 from lamina.context.manager import ContextEngineManager
 from lamina.context.sources import ProfileProvider
 from lamina.conversation.manager import ConversationManager
+from lamina.conversation.short_term import BaseMemory
 from lamina.conversation.window import policy_of
 from lamina.kernel.auto_save import AutoSave
 from lamina.kernel.model_router import ModelRouter, Task
+from lamina.kernel.sessions import SessionMemories
 from lamina.kernel.stores import choose_stores
 from lamina.memory.backend import MemoryBackend
 from lamina.memory.engine import MemoryEngine
@@ -66,6 +68,7 @@ class Parts:
     state: StateStore
     chunks: MemoryAdapter
     conversation: ConversationManager
+    sessions: SessionMemories
     rag: RagPipeline
     context: ContextEngine
     auto_save: AutoSave | None
@@ -144,6 +147,7 @@ async def build_parts(
         state=backends.state,
         chunks=backends.chunks,
         conversation=conversation,
+        sessions=_sessions(config, options, backends),
         rag=rag,
         context=context,
         auto_save=AutoSave(memory, backends.facts) if config.memory.auto_save else None,
@@ -169,6 +173,25 @@ def _conversation(
         clock=options.clock,
         emit=options.emit,
     )
+
+
+def _sessions(config: LaminaConfig, options: KernelOptions, backends: Backends) -> SessionMemories:
+    context = config.effective_context(context_window=options.router.context_window)
+    thresholds = config.effective_conversation(token_budget=context.token_budget).context_engineering
+
+    def make(owner: str | None) -> BaseMemory:
+        return BaseMemory(
+            backends.state,
+            tenant=config.memory.tenant,
+            owner=owner,
+            llm=backends.summaries,
+            thresholds=thresholds,
+            counter=options.counter,
+            clock=options.clock,
+            emit=options.emit,
+        )
+
+    return SessionMemories(make)
 
 
 def router_of(config: LaminaConfig, router: ModelRouter | None) -> ModelRouter:

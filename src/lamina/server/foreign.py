@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from lamina.errors import LaminaError, ScopeError
 
-__all__ = ["foreign_as"]
+__all__ = ["foreign_as", "unless_foreign"]
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -20,3 +23,11 @@ def foreign_as(told: LaminaError) -> Iterator[None]:
         yield
     except ScopeError as error:
         raise told from error
+
+
+async def unless_foreign(call: Awaitable[T], missing: T) -> T:
+    """What the call gives; for a thing of another owner what it gives of one that there is not."""
+    try:
+        return await call
+    except ScopeError:
+        return missing

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query, Response, status
 
 from lamina.domain import thread as domain
 from lamina.domain.message_json import message_to_json
+from lamina.domain.storable import MAX_INDEX
 from lamina.errors import Conflict, ThreadNotFound
 from lamina.server.caller import Caller, Reader, Writer
 from lamina.server.foreign import foreign_as
@@ -103,13 +104,19 @@ async def delete_thread(
 
 
 @router.get("/{id}/messages", summary="What was said")
-async def list_messages(caller: Reader, paging: Paging, id: Name, owner: Name | None = None) -> Page[MessageForm]:
+async def list_messages(
+    caller: Reader,
+    paging: Paging,
+    id: Name,
+    *,
+    owner: Name | None = None,
+    after: Annotated[int, Query(ge=0, le=MAX_INDEX, description="Those with a greater index.")] = 0,
+) -> Page[MessageForm]:
     """All messages that were ever added, the oldest first, as they were added. Pages tile."""
     whose = caller.owner(owner)
+    offset = min(after + paging.offset, MAX_INDEX)
     with foreign_as(ThreadNotFound(id)):
-        rows = await caller.kernel.conversation.history(
-            id, owner=whose, offset=min(paging.offset, 2**31 - 1), limit=paging.limit + 1
-        )
+        rows = await caller.kernel.conversation.history(id, owner=whose, offset=offset, limit=paging.limit + 1)
     return paging.counted(rows, message_to_json)
 
 

@@ -109,7 +109,7 @@ class Chunk(BaseModel):
 
 
 class Retrieve(StrictBody):
-    """A question to the documents. `filter` is a condition on metadata, such as `{"category": "api"}`.
+    """A question to the documents. `where` is a condition on metadata, such as `{"category": "api"}`.
 
     `neighbors` joins that many chunks before and after each one found. With `render` the chunks come as one text too.
     """
@@ -117,7 +117,7 @@ class Retrieve(StrictBody):
     query: Text = Field(examples=["How hot is green tea brewed?"])
     top_k: Limit = 5
     owner: Name | None = None
-    filter: JsonObject | None = None
+    where: JsonObject | None = None
     min_score: Unit = 0.0
     neighbors: Annotated[int, Field(ge=0, le=100)] = 0
     mode: Annotated[SearchMode, BY_VALUE] | None = None
@@ -125,8 +125,8 @@ class Retrieve(StrictBody):
 
     def arguments(self, owner: str | None) -> dict[str, Any]:
         """As `RagPipeline.retrieve` takes them."""
-        own = ("query", "top_k", "filter", "min_score", "neighbors", "mode")
-        return {**{name: getattr(self, name) for name in own}, "owner": owner}
+        own = ("query", "top_k", "min_score", "neighbors", "mode")
+        return {**{name: getattr(self, name) for name in own}, "filter": self.where, "owner": owner}
 
 
 class Retrieved(BaseModel):
