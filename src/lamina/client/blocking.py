@@ -92,6 +92,8 @@ class SyncLaminaClient(Resource[LaminaClient]):
 
     close = blocking_method(LaminaClient.close)
     context = blocking_method(LaminaClient.context)
+    submit = blocking_method(LaminaClient.submit)
+    stream = blocking_iterator(LaminaClient.stream, page=1)
     export = blocking_iterator(LaminaClient.export, page=_PAGE)
     import_lines = blocking_method(LaminaClient.import_lines)
     run_maintenance = blocking_method(LaminaClient.run_maintenance)

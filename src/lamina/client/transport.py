@@ -20,7 +20,7 @@ import httpx2
 from lamina.client.failures import SERVER, error_of, readable
 from lamina.errors import AdapterError, AdapterUnavailable, ConfigError, InvalidInput, LaminaError
 
-__all__ = ["Request", "Transport"]
+__all__ = ["Request", "Transport", "checked_number"]
 
 _FIRST_WAIT: Final = 0.25
 _LONGEST_WAIT: Final = 20.0
@@ -36,6 +36,7 @@ class Request:
     """What is asked for. `path` are the segments of the path, as they are; None in `query` is left out.
 
     `reads` says of a POST that it changes nothing; any other gets a key, so that repeating it does it once.
+    `timeout` takes the place of the client's.
     """
 
     method: str
@@ -46,6 +47,7 @@ class Request:
     content_type: str = _JSON
     if_match: str | None = None
     reads: bool = False
+    timeout: float | None = None
 
 
 class _TransientError(Exception):
@@ -78,8 +80,8 @@ class Transport:
     ) -> None:
         self.base_url = _checked_url(base_url)
         self._token = None if token is None else _checked_token(token)
-        self._timeout = _checked_number("timeout", timeout, above=0)
-        self._max_retries = int(_checked_number("max_retries", max_retries, above=-1))
+        self._timeout = checked_number("timeout", timeout, above=0)
+        self._max_retries = int(checked_number("max_retries", max_retries, above=-1))
         self._transport = transport
         self._sleep = sleep
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx2.AsyncClient] = WeakKeyDictionary()
@@ -103,13 +105,14 @@ class Transport:
         headers = self._headers(request)
         content = _encoded(request)
         is_stream = isinstance(content, AsyncIterator)
+        seconds = self._seconds(request)
         tries = 1 if is_stream else self._max_retries + 1
         for tried in range(tries):
             try:
-                with anyio.fail_after(None if is_stream else self._timeout), self._translated():
+                with anyio.fail_after(None if is_stream else seconds), self._translated():
                     return await self._attempt(request, headers, content)
             except TimeoutError as error:
-                late = AdapterUnavailable(SERVER, f"it did not answer within {self._timeout:g} s", self._remedy())
+                late = AdapterUnavailable(SERVER, f"it did not answer within {seconds:g} s", self._remedy())
                 failure = _TransientError(late)
                 failure.__cause__ = error
             except _TransientError as error:
@@ -133,6 +136,7 @@ class Transport:
                     params=_params(request),
                     content=_encoded(request),
                     headers=self._headers(request),
+                    timeout=self._seconds(request),
                 ) as response:
                     if not response.is_success:
                         self._refuse(response, await response.aread())
@@ -143,14 +147,15 @@ class Transport:
     async def _attempt(
         self, request: Request, headers: Mapping[str, str], content: bytes | AsyncIterator[bytes] | None
     ) -> Any:
-        unhurried = httpx2.Timeout(self._timeout, read=None, write=None)
+        seconds = self._seconds(request)
+        unhurried = httpx2.Timeout(seconds, read=None, write=None)
         response = await self._client().request(
             request.method,
             self._url(request),
             params=_params(request),
             content=content,
             headers=headers,
-            timeout=unhurried if isinstance(content, AsyncIterator) else self._timeout,
+            timeout=unhurried if isinstance(content, AsyncIterator) else seconds,
         )
         if not response.is_success:
             self._refuse(response, response.content)
@@ -181,6 +186,9 @@ class Transport:
         if request.method != "GET" and not request.reads:
             headers["Idempotency-Key"] = uuid.uuid4().hex
         return headers
+
+    def _seconds(self, request: Request) -> float:
+        return self._timeout if request.timeout is None else request.timeout
 
     def _url(self, request: Request) -> str:
         return "/".join([self.base_url, *map(_segment, request.path)])
@@ -276,7 +284,12 @@ def _checked_token(token: object) -> str:
     return token
 
 
-def _checked_number(field: str, number: object, *, above: float) -> float:
+def checked_number(field: str, number: object, *, above: float) -> float:
+    """The number as it is given, if it is one.
+
+    Raises:
+        ConfigError: it is none, or not above that.
+    """
     fits = isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number)
     if not fits or not number > above:  # type: ignore[operator] # it is a number, or the first half held
         raise ConfigError(field, f"must be a number above {above}, not {number!r:.50}", "Give such a number.")

@@ -19,7 +19,7 @@ from lamina.kernel import Kernel
 from lamina.server.authentication import one_of
 from lamina.server.principal import Authenticate
 from lamina.server.problems import Problem, problem_of, problem_response
-from lamina.server.routes import context, documents, health, maintenance, memories, sessions, threads, transfer
+from lamina.server.routes import context, documents, health, intents, maintenance, memories, sessions, threads, transfer
 from lamina.settings import ServerConfig
 
 __all__ = ["Kernels", "create_app"]
@@ -72,7 +72,7 @@ def create_app(
     app.state.settings = settings or ServerConfig()
     app.state.authenticate = auth if auth is None or callable(auth) else one_of(auth)
     _answer_errors(app)
-    for part in (health, memories, context, threads, sessions, documents, maintenance, transfer):
+    for part in (health, memories, context, intents, threads, sessions, documents, maintenance, transfer):
         app.include_router(part.router)
     return app
 
