@@ -107,7 +107,7 @@ async def test_a_file_is_taken_in_by_its_type_or_its_name(http, source, content_
 async def test_a_source_names_no_file_of_the_server(http, tmp_path):
     secret = tmp_path / "secret.txt"
     secret.write_text("the secret of the server")
-    for source in (str(secret), f"file://{secret}", "../secret.txt", "/etc/passwd.txt"):
+    for source in (str(secret), secret.as_uri(), "../secret.txt", "/etc/passwd.txt"):
         answer = await http.post("/v1/documents/files", params={"source": source}, content=b"harmless")
         assert answer.status_code == 201, answer.text
         chunks = (await http.get(f"/v1/documents/{answer.json()['id']}/chunks")).json()["data"]
