@@ -8,6 +8,7 @@ import zipfile
 import pytest
 from served import OWNERS, clients_of_owners
 
+ANY = "application/octet-stream"
 TEA = "# Tea\n\nGreen tea is brewed at eighty degrees.\n\n# Coffee\n\nCoffee is brewed at ninety-four degrees.\n"
 
 
@@ -108,7 +109,9 @@ async def test_a_source_names_no_file_of_the_server(http, tmp_path):
     secret = tmp_path / "secret.txt"
     secret.write_text("the secret of the server")
     for source in (str(secret), secret.as_uri(), "../secret.txt", "/etc/passwd.txt"):
-        answer = await http.post("/v1/documents/files", params={"source": source}, content=b"harmless")
+        answer = await http.post(
+            "/v1/documents/files", params={"source": source}, content=b"harmless", headers={"Content-Type": ANY}
+        )
         assert answer.status_code == 201, answer.text
         chunks = (await http.get(f"/v1/documents/{answer.json()['id']}/chunks")).json()["data"]
         assert [each["content"] for each in chunks] == ["harmless"]
@@ -117,19 +120,19 @@ async def test_a_source_names_no_file_of_the_server(http, tmp_path):
 @pytest.mark.parametrize(
     ("params", "content_type", "content", "status"),
     [
-        ({"source": "a.exe"}, "application/octet-stream", b"MZ", 415),
-        ({"source": "a"}, "", b"text", 415),
-        ({"source": "a.docx"}, "", b"no zip", 422),
-        ({"source": "a.txt"}, "", b"\xff\xfe\xff", 422),
-        ({"source": "a.txt"}, "", b"a\x00b", 422),
-        ({"source": "a.txt"}, "", b"", 422),
-        ({"source": "a.txt", "chunk_size": "0"}, "", b"text", 422),
-        ({"source": "a.txt", "chunk_strategy": "by ear"}, "", b"text", 422),
+        ({"source": "a.exe"}, ANY, b"MZ", 415),
+        ({"source": "a"}, ANY, b"text", 415),
+        ({"source": "a.docx"}, ANY, b"no zip", 422),
+        ({"source": "a.txt"}, ANY, b"\xff\xfe\xff", 422),
+        ({"source": "a.txt"}, ANY, b"a\x00b", 422),
+        ({"source": "a.txt"}, ANY, b"", 422),
+        ({"source": "a.txt", "chunk_size": "0"}, ANY, b"text", 422),
+        ({"source": "a.txt", "chunk_strategy": "by ear"}, ANY, b"text", 422),
         ({}, "text/plain", b"text", 422),
     ],
 )
 async def test_a_file_that_cannot_be_read_is_refused(http, params, content_type, content, status):
-    headers = {"Content-Type": content_type} if content_type else {}
+    headers = {"Content-Type": content_type}
     answer = await http.post("/v1/documents/files", params=params, content=content, headers=headers)
     assert answer.status_code == status, answer.text
     assert status == 415 or answer.json()["errors"][0]["field"]

@@ -43,7 +43,9 @@ SUFFIXES: Final = {
     f"{_OFFICE}presentationml.presentation": ".pptx",
     f"{_OFFICE}spreadsheetml.sheet": ".xlsx",
 }
-"""How a body is read, by its content type; of any other type, by how its source ends."""
+"""How a body is read, by its content type."""
+ANY: Final = "application/octet-stream"
+"""Of this type, and of one that is not known, a body is read by how its source ends."""
 
 router = APIRouter(prefix="/v1/documents", tags=["documents"], route_class=SegmentRoute)
 
@@ -64,7 +66,7 @@ async def ingest_document(caller: Writer, response: Response, body: NewDocument)
     openapi_extra={
         "requestBody": {
             "required": True,
-            "content": {each: {"schema": {"type": "string", "format": "binary"}} for each in SUFFIXES},
+            "content": {each: {"schema": {"type": "string", "format": "binary"}} for each in (*SUFFIXES, ANY)},
         }
     },
 )
