@@ -107,6 +107,11 @@ async def test_nothing_is_answered_in_a_thread_of_another_owner(kernel, path):
         assert len(await kernel.conversation.history(f"of-{place}")) == 1
 
 
+def test_the_stream_describes_itself(app):
+    answers = app.openapi()["paths"]["/v1/intents/stream"]["post"]["responses"]
+    assert "text/event-stream" in answers["200"]["content"]
+
+
 class Slow(EchoModel):
     """Says a word, and the next when it is let."""
 

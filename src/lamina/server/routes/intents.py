@@ -25,6 +25,7 @@ __all__ = ["router"]
 log = logging.getLogger(__name__)
 
 EVENTS: Final = "text/event-stream"
+_AS_IT_COMES: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _EXAMPLE: Final = 'event: piece\ndata: {"text": "Green "}\n\nevent: result\ndata: {"intent_id": "...", ...}\n\n'
 
 router = APIRouter(prefix="/v1/intents", tags=["intents"])
@@ -37,17 +38,14 @@ class EventStream(StreamingResponse):
 
     media_type = EVENTS
 
-    def __init__(self, events: AsyncGenerator[str, None]) -> None:
-        super().__init__(events, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
-        self._events = events
-
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send them."""
         try:
             await super().__call__(scope, receive, send)
         finally:
-            with anyio.CancelScope(shield=True):
-                await self._events.aclose()
+            if isinstance(self.body_iterator, AsyncGenerator):
+                with anyio.CancelScope(shield=True):
+                    await self.body_iterator.aclose()
 
 
 @router.post("", summary="Serve a goal")
@@ -79,7 +77,7 @@ async def stream_intent(caller: Writer, _: Reader, body: NewIntent) -> EventStre
         first = await anext(pieces)  # what is wrong with the request is told by the status
     if isinstance(first, IntentResult):
         _with_model(first)
-    return EventStream(_events(pieces, first, context=body.context))
+    return EventStream(_events(pieces, first, context=body.context), headers=_AS_IT_COMES)
 
 
 async def _events(pieces: Pieces, first: str | IntentResult, *, context: bool) -> AsyncGenerator[str, None]:
