@@ -47,6 +47,8 @@ SUFFIXES: Final = {
 ANY: Final = "application/octet-stream"
 """Of this type, and of one that is not known, a body is read by how its source ends."""
 
+BYTES: Final = {"type": "string", "format": "binary"}
+
 router = APIRouter(prefix="/v1/documents", tags=["documents"], route_class=SegmentRoute)
 
 
@@ -66,7 +68,7 @@ async def ingest_document(caller: Writer, response: Response, body: NewDocument)
     openapi_extra={
         "requestBody": {
             "required": True,
-            "content": {each: {"schema": {"type": "string", "format": "binary"}} for each in (*SUFFIXES, ANY)},
+            "content": {each: {"schema": {} if "json" in each else BYTES} for each in (*SUFFIXES, ANY)},
         }
     },
 )
