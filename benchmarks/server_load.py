@@ -151,6 +151,7 @@ class Load:
 
     async def run(self, *, seconds: float, clients: int, kill: bool) -> None:
         async with httpx2.AsyncClient(timeout=60, limits=httpx2.Limits(max_connections=2 * clients)) as http:
+            await asyncio.gather(*(self._wake(http, address) for address in self.cluster.addresses))
             until = time.monotonic() + seconds
             async with asyncio.TaskGroup() as group:
                 for _ in range(clients):
@@ -158,6 +159,11 @@ class Load:
                 if kill:
                     await asyncio.sleep(seconds / 2)
                     self.cluster.kill_one()
+
+    async def _wake(self, http: httpx2.AsyncClient, address: str) -> None:
+        """Let the process load its model, which is no part of what is measured."""
+        headers = {"Authorization": f"Bearer {self.accounts[0].token}"}
+        await http.post(f"{address}/v1/memories/recall", json={"query": "awake"}, headers=headers)
 
     async def _client(self, http: httpx2.AsyncClient, until: float) -> None:
         while time.monotonic() < until:

@@ -73,3 +73,11 @@ def test_the_benchmark_of_agreement_compares_a_backend_with_the_exact_ten(root):
         ["| sqlite", "native", "5"],
     ]
     assert all(line.split(" | ")[3] == "1.0000" for line in out.splitlines()[2:])
+
+
+def test_the_benchmark_of_the_server_finds_nothing_wrong_and_tells_the_times_of_each_kind(root):
+    out = output_of(
+        root, "benchmarks/server_load.py", "--sqlite", "--processes", "2", "--seconds", "3", "--clients", "3"
+    )
+    assert [line.split(" | ")[0] for line in out.splitlines()[2:6]] == ["| edit", "| read", "| recall", "| write"]
+    assert out.splitlines()[-1].endswith("; wrong: 0")

@@ -112,7 +112,7 @@ class ServerConfig(StrictModel):
     jwt: JwtConfig | None = None
     request_timeout: Annotated[Number, Field(gt=0)] | None = 120.0
     graceful_timeout: Annotated[Number, Field(gt=0, le=3600)] = 30.0
-    maintenance_interval: Annotated[Number, Field(ge=0, le=31_536_000)] = 3600.0
+    maintenance_interval: Annotated[Number, Field(ge=0, le=31_536_000)] = 21_600.0
     mcp: bool = False
     metrics: Literal["open", "admin", "off"] = "admin"
     log_format: Literal["text", "json"] = "text"
