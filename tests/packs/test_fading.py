@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import sys
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from functools import partial
@@ -401,6 +402,49 @@ async def test_a_sweep_that_is_cut_off_is_taken_up_by_another(world):
     assert (await world.fading.degrade()).is_complete
     assert await world.tiers() == {Tier.SUMMARY: [f"m{n:04}" for n in range(5)]}
     await world.check_rows()
+
+
+SWEEPER = """
+import asyncio, sys
+from datetime import datetime
+from lamina.adapters.sqlite import SqliteAdapter
+from lamina.packs.pack_index import PackIndex
+from lamina.packs.service import ContextPacks
+from lamina.state.sqlite import SqlitePackStore
+from lamina.testing import FrozenClock, HashingEmbedder
+
+async def main(path, now, step):
+    async def halt(*_, **__):
+        print("here", flush=True)
+        await asyncio.sleep(60)
+
+    clock = FrozenClock(datetime.fromisoformat(now))
+    store, adapter = SqlitePackStore(path), SqliteAdapter(path, table="lamina_packs")
+    packs = ContextPacks(store, adapter, embedder=HashingEmbedder(), clock=clock)
+    await packs.initialize()
+    steps = {"tier": (store, "set_tier"), "row": (packs._index, "project"), "mark": (store, "mark_projected")}
+    setattr(*steps[step], halt)
+    await packs.degrade()
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("step", ["tier", "row", "mark"])
+async def test_a_process_that_is_killed_in_the_middle_of_a_sweep_loses_nothing(tmp_path, step):
+    async with opened(tmp_path / "packs.db") as world:
+        await world.fill(5)
+        world.clock.advance(13 * HOUR)
+        now = world.clock.now.isoformat()
+        arguments = ("-c", SWEEPER, str(tmp_path / "packs.db"), now, step)
+        process = await asyncio.create_subprocess_exec(sys.executable, *arguments, stdout=asyncio.subprocess.PIPE)
+        assert await process.stdout.readline() == b"here\n"
+        process.kill()
+        await process.wait()
+        report = await world.fading.degrade()
+        assert report.mended + report.moved.get(Tier.SUMMARY, 0) == 5
+        assert await world.tiers() == {Tier.SUMMARY: [f"m{n:04}" for n in range(5)]}
+        await world.check_rows()
 
 
 async def test_a_clock_that_goes_back_takes_nothing_up_and_down(world):

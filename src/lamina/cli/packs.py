@@ -18,44 +18,51 @@ __all__ = ["register"]
 _MOST_STEPS: Final = 100_000
 _FEW_STEPS: Final = 20
 _MOST_SHOWN: Final = 1_000
+_EXAMPLES: Final = {
+    "list": ["lamina packs list", "lamina packs list --type domain --json"],
+    "show": ["lamina packs show wafers", "lamina packs show wafers --limit 50 --json"],
+    "create": [
+        'lamina packs create wafers --type domain --description "How chips are made"',
+        "lamina packs create talk --type session -u mira --unit 6h",
+    ],
+    "add": [
+        'lamina packs add wafers "Yield drops above 22 degrees" --kind fact',
+        "cat rule.txt | lamina packs add wafers --name cleaning --kind policy",
+    ],
+    "search": ['lamina packs search "clean room"', "lamina packs search yield --pack wafers --no-touch"],
+    "fade": ["lamina packs fade --dry-run", "lamina packs fade --limit 1000"],
+}
 
 PackName = Annotated[str, typer.Argument(metavar="PACK", help="The pack's name.", show_default=False)]
 MemoryIds = Annotated[list[str], typer.Argument(metavar="IDS", help="Ids of memories of packs.", show_default=False)]
 OfType = Annotated[PackType | None, typer.Option("--type", help="Only packs of this type.", show_default=False)]
+Kind = Annotated[MemoryType, typer.Option("--kind", help="What kind of knowledge it is.")]
+Label = Annotated[
+    str | None, typer.Option("--name", help="A label; the memory that has it now is superseded.", show_default=False)
+]
+LearnedFrom = Annotated[PackSource, typer.Option("--source", help="What it was learned from.")]
+Provenance = Annotated[
+    str | None, typer.Option("--provenance", help="Where it was learned, in words.", show_default=False)
+]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     packs = group("Keep knowledge in named packs, which fade when nobody needs them.")
-    for name, function, examples in (
-        ("list", list_, ["lamina packs list", "lamina packs list --type domain --json"]),
-        ("show", show, ["lamina packs show wafers", "lamina packs show wafers --limit 50 --json"]),
-        (
-            "create",
-            create,
-            [
-                'lamina packs create wafers --type domain --description "How chips are made"',
-                "lamina packs create talk --type session -u mira --unit 6h",
-            ],
-        ),
-        (
-            "add",
-            add,
-            [
-                'lamina packs add wafers "Yield drops above 22 degrees" --kind fact',
-                "cat rule.txt | lamina packs add wafers --name cleaning --kind policy",
-            ],
-        ),
-        ("search", search, ['lamina packs search "clean room"', "lamina packs search yield --pack wafers --no-touch"]),
-        ("pin", pin, ["lamina packs pin 4f2c..."]),
-        ("unpin", unpin, ["lamina packs unpin 4f2c..."]),
-        ("archive", archive, ["lamina packs archive 4f2c..."]),
-        ("restore", restore, ["lamina packs restore 4f2c..."]),
+    for name, function in (
+        ("list", list_),
+        ("show", show),
+        ("create", create),
+        ("add", add),
+        ("search", search),
+        ("pin", pin),
+        ("unpin", unpin),
+        ("archive", archive),
+        ("restore", restore),
     ):
+        examples = _EXAMPLES.get(name, [f"lamina packs {name} 4f2c..."])
         command(packs, name, examples=examples, namespaced=False, tells=name == "search")(function)
-    command(packs, "fade", examples=["lamina packs fade --dry-run", "lamina packs fade --limit 1000"], scoped=False)(
-        fade
-    )
+    command(packs, "fade", examples=_EXAMPLES["fade"], scoped=False)(fade)
     app.add_typer(packs, name="packs")
 
 
@@ -145,16 +152,11 @@ async def add(
     pack: PackName,
     text: Text = None,
     *,
-    kind: Annotated[MemoryType, typer.Option("--kind", help="What kind of knowledge it is.")] = MemoryType.FACT,
-    name: Annotated[
-        str | None,
-        typer.Option("--name", help="A label; the memory that has it now is superseded.", show_default=False),
-    ] = None,
-    source: Annotated[PackSource, typer.Option("--source", help="What it was learned from.")] = PackSource.CONVERSATION,
+    kind: Kind = MemoryType.FACT,
+    name: Label = None,
+    source: LearnedFrom = PackSource.CONVERSATION,
     confidence: Annotated[float, typer.Option("--confidence", help="From 0 to 1.")] = 1.0,
-    provenance: Annotated[
-        str | None, typer.Option("--provenance", help="Where it was learned, in words.", show_default=False)
-    ] = None,
+    provenance: Provenance = None,
     tag: NewTags = None,
     meta: Meta = None,
     own_id: OwnId = None,

@@ -134,15 +134,7 @@ async def build_parts(
     memory = await open_engine(_engine_settings(config, options), backends.memory, emit=options.emit)
     closing.push_async_callback(memory.close)
     conversation = _conversation(config, options, memory=memory, backends=backends)
-    rag = RagPipeline(
-        backends.chunks,
-        backends.state,
-        tenant=config.memory.tenant,
-        embedder=memory.embedder,
-        config=config.rag,
-        counter=options.counter,
-        clock=options.clock,
-    )
+    rag = _rag(config, options, memory=memory, backends=backends)
     packs = _packs(config, options, memory=memory, backends=backends)
     least = 0.0 if memory.embedder is None else matches_from(memory.embedder)
     context = ContextEngine(
@@ -188,6 +180,18 @@ def _conversation(
         counter=options.counter,
         clock=options.clock,
         emit=options.emit,
+    )
+
+
+def _rag(config: LaminaConfig, options: KernelOptions, *, memory: MemoryEngine, backends: Backends) -> RagPipeline:
+    return RagPipeline(
+        backends.chunks,
+        backends.state,
+        tenant=config.memory.tenant,
+        embedder=memory.embedder,
+        config=config.rag,
+        counter=options.counter,
+        clock=options.clock,
     )
 
 

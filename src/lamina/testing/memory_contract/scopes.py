@@ -120,16 +120,14 @@ class ScopeContract:
     async def test_names_that_look_alike_are_different_names(
         self, adapter: MemoryAdapter, part: Part, read: Read
     ) -> None:
-        for number, name in enumerate(HOSTILE):
-            await put(adapter, _named(part, name, f"m{number}"))
+        await _put_hostile(adapter, part)
         for number, name in enumerate(HOSTILE):
             found = await read(adapter, _scope(part, name))
             assert found in ([f"m{number}"], ["?"]), name
 
     @pytest.mark.parametrize("part", ["tenant", "owner", "namespace"])
     async def test_an_id_is_looked_up_under_exactly_its_names(self, adapter: MemoryAdapter, part: Part) -> None:
-        for number, name in enumerate(HOSTILE):
-            await put(adapter, _named(part, name, f"m{number}"))
+        await _put_hostile(adapter, part)
         for number, name in enumerate(HOSTILE):
             found = [other for other in HOSTILE if await adapter.get(_scope(part, other), f"m{number}")]
             assert found == [name]
@@ -265,6 +263,17 @@ class ScopeContract:
                 await _store(adapter, Scope("acme", taken.owner, taken.namespace), taken, many=many)
         assert await adapter.get(MINE, "secret") == before
 
+    async def test_nobody_moves_a_memory_out_of_the_scope(self, adapter: MemoryAdapter) -> None:
+        await put(adapter, memory(owner="bob", layer=Layer.GLOBAL))
+        shared = Scope("acme", "ada", "notes", include_shared=True)
+        moved = {"layer": Layer.LONGTERM}
+        with pytest.raises(ScopeError):
+            await adapter.update(shared, "m1", moved)
+        with pytest.raises(ScopeError):
+            await adapter.update_many(shared, [Update("m1", moved)])
+        assert ids(await listed(adapter, shared)) == ["m1"]
+        assert await adapter.update(shared, "m1", {"layer": Layer.ORGANIZATIONAL}) is True
+
     async def test_a_twin_is_one_of_the_same_owner_namespace_and_layer(self, adapter: MemoryAdapter) -> None:
         everything = Scope("acme")
         one = memory("m1", "said once")
@@ -336,6 +345,15 @@ class ScopeContract:
 
 def _named(part: Part, name: str, id: str) -> MemoryEntry:
     return memory(id, "the harbour lamp", embedding=[1.0, 0.0], **{part: name})
+
+
+async def _put_hostile(adapter: MemoryAdapter, part: Part) -> None:
+    """One memory under each of the names, in one batch where they are one tenant's."""
+    entries = [_named(part, name, f"m{number}") for number, name in enumerate(HOSTILE)]
+    if part == "tenant":
+        await put(adapter, *entries)
+    else:
+        await adapter.store_many(Scope("acme"), entries)
 
 
 def _scope(part: Part, name: str) -> Scope:
