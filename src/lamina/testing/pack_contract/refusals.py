@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pytest
 
@@ -19,6 +19,8 @@ from lamina.testing.pack_contract.material import NOW, TENANT, add, all_of, get,
 __all__ = ["RefusalContract"]
 
 REFUSED: Final = (InvalidInput, InvalidType)
+BAD: Final[Any] = None
+Call: TypeAlias = Callable[[], Awaitable[object]]
 NAIVE: Final = datetime(2031, 3, 1)  # noqa: DTZ001 - what is refused
 
 BAD_PACKS: Final[dict[str, tuple[Any, ...]]] = {
@@ -122,75 +124,88 @@ class RefusalContract:
 
     async def test_calls_refuse_what_they_cannot_take(self, store: PackStore) -> None:
         await with_pack(store, memory("m1"))
-        bad: Any = None
-        calls: list[Callable[[], Awaitable[object]]] = [
-            lambda: store.create_pack(bad),
-            lambda: store.get_packs("", ["p1"]),
-            lambda: store.get_packs(TENANT, "p1"),
-            lambda: store.get_packs(TENANT, bad),
-            lambda: store.find_pack(TENANT, "", owner=None),
-            lambda: store.find_pack(TENANT, "x", owner=""),
-            lambda: store.list_packs(bad),
-            lambda: store.list_packs(PackQuery(tenant="")),
-            lambda: store.list_packs(PackQuery(tenant=TENANT, owner="")),
-            lambda: store.list_packs(PackQuery(tenant=TENANT, any_owner=bad)),
-            lambda: store.list_packs(PackQuery(tenant=TENANT, type="project")),  # type: ignore[arg-type]
-            lambda: store.list_packs(PackQuery(tenant=TENANT, statuses=frozenset({"active"}))),  # type: ignore[arg-type]
-            lambda: store.list_packs(PackQuery(tenant=TENANT, statuses=bad)),
-            lambda: store.list_packs(PackQuery(tenant=TENANT, tag=1)),  # type: ignore[arg-type]
-            lambda: store.list_packs(PackQuery(tenant=TENANT), limit=-1),
-            lambda: store.list_packs(PackQuery(tenant=TENANT), offset=-1),
-            lambda: store.list_packs(PackQuery(tenant=TENANT), limit=True),
-            lambda: store.count_packs(PackQuery(tenant=bad)),
-            lambda: store.save_pack(pack(), expected_revision=0),
-            lambda: store.save_pack(pack(), expected_revision=bad),
-            lambda: store.purge_pack(TENANT, ""),
-            lambda: store.purge_pack(bad, "p1"),
-            lambda: store.add_memories([memory("m2")], now=NAIVE),
-            lambda: store.get_memories(TENANT, "m1"),
-            lambda: store.get_memories(bad, ["m1"]),
-            lambda: store.find_memories(bad),
-            lambda: store.find_memories(all_of(tenant="")),
-            lambda: store.find_memories(all_of(pack_ids="p1")),
-            lambda: store.find_memories(all_of(tags="x")),
-            lambda: store.find_memories(all_of(name="")),
-            lambda: store.find_memories(all_of(memory_type="fact")),
-            lambda: store.find_memories(all_of(min_confidence=math.nan)),
-            lambda: store.find_memories(all_of(min_confidence=True)),
-            lambda: store.find_memories(all_of(tiers=["full"])),
-            lambda: store.find_memories(all_of(include_superseded=bad)),
-            lambda: store.find_memories(all_of(), order="newest"),  # type: ignore[arg-type]
-            lambda: store.find_memories(all_of(), limit=-1),
-            lambda: store.find_memories(all_of(), offset=2**64),
-            lambda: store.count_memories(all_of(tenant=bad)),
-            lambda: store.statistics(TENANT, ""),
-            lambda: store.save_memory(bad, expected_revision=1, now=NOW),
-            lambda: store.save_memory(memory("m1"), expected_revision=True, now=NOW),
-            lambda: store.save_memory(memory("m1"), expected_revision=1, now=NAIVE),
-            lambda: store.supersede(TENANT, "", by="m1", now=NOW),
-            lambda: store.supersede(TENANT, "m1", by=bad, now=NOW),
-            lambda: store.supersede(TENANT, "m1", by="m1", now=NAIVE),
-            lambda: store.delete_memory(TENANT, bad),
-            lambda: store.touch(TENANT, "m1", now=NOW),
-            lambda: store.touch(TENANT, ["m1"], now=NAIVE),
-            lambda: store.due(TENANT, until=NAIVE, limit=1),
-            lambda: store.due(TENANT, until=NOW, limit=bad),
-            lambda: store.due(TENANT, until=NOW, limit=-1),
-            lambda: store.due(TENANT, until=NOW, limit=1, after=("m1", NOW)),  # type: ignore[arg-type]
-            lambda: store.due(TENANT, until=NOW, limit=1, after=DuePlace(NAIVE, "m1")),
-            lambda: store.due(TENANT, until=NOW, limit=1, after=DuePlace(NOW, "")),
-            lambda: store.due(TENANT, until=NOW, limit=1, pack_id=""),
-            lambda: store.set_tier(TENANT, "m1", "summary", expected_revision=1, now=NOW),  # type: ignore[arg-type]
-            lambda: store.set_tier(TENANT, "m1", bad, expected_revision=1, now=NOW),
-            lambda: store.unprojected(TENANT, limit=-1),
-            lambda: store.unprojected("", limit=1),
-            lambda: store.mark_projected(TENANT, bad),
-            lambda: store.mark_projected(TENANT, {"m1": 0}),
-            lambda: store.mark_projected(TENANT, {"m1": True}),
-        ]
+        calls = [*_calls_on_packs(store), *_calls_that_read(store), *_calls_that_change(store)]
         for number, call in enumerate(calls):
             with pytest.raises(REFUSED):
                 await call()
                 pytest.fail(f"call {number} was taken")
         assert await store.list_packs(PackQuery(tenant=TENANT, statuses=frozenset(PackStatus))) == [pack()]
         assert await get(store, "m1") == memory("m1", tier_since=NOW)
+
+
+def _calls_on_packs(store: PackStore) -> list[Call]:
+    return [
+        lambda: store.create_pack(BAD),
+        lambda: store.get_packs("", ["p1"]),
+        lambda: store.get_packs(TENANT, "p1"),
+        lambda: store.get_packs(TENANT, BAD),
+        lambda: store.find_pack(TENANT, "", owner=None),
+        lambda: store.find_pack(TENANT, "x", owner=""),
+        lambda: store.list_packs(BAD),
+        lambda: store.list_packs(PackQuery(tenant="")),
+        lambda: store.list_packs(PackQuery(tenant=TENANT, owner="")),
+        lambda: store.list_packs(PackQuery(tenant=TENANT, any_owner=BAD)),
+        lambda: store.list_packs(PackQuery(tenant=TENANT, type="project")),  # type: ignore[arg-type]
+        lambda: store.list_packs(PackQuery(tenant=TENANT, statuses=frozenset({"active"}))),  # type: ignore[arg-type]
+        lambda: store.list_packs(PackQuery(tenant=TENANT, statuses=BAD)),
+        lambda: store.list_packs(PackQuery(tenant=TENANT, tag=1)),  # type: ignore[arg-type]
+        lambda: store.list_packs(PackQuery(tenant=TENANT), limit=-1),
+        lambda: store.list_packs(PackQuery(tenant=TENANT), offset=-1),
+        lambda: store.list_packs(PackQuery(tenant=TENANT), limit=True),
+        lambda: store.count_packs(PackQuery(tenant=BAD)),
+        lambda: store.save_pack(pack(), expected_revision=0),
+        lambda: store.save_pack(pack(), expected_revision=BAD),
+        lambda: store.purge_pack(TENANT, ""),
+        lambda: store.purge_pack(BAD, "p1"),
+    ]
+
+
+def _calls_that_read(store: PackStore) -> list[Call]:
+    return [
+        lambda: store.get_memories(TENANT, "m1"),
+        lambda: store.get_memories(BAD, ["m1"]),
+        lambda: store.find_memories(BAD),
+        lambda: store.find_memories(all_of(tenant="")),
+        lambda: store.find_memories(all_of(pack_ids="p1")),
+        lambda: store.find_memories(all_of(tags="x")),
+        lambda: store.find_memories(all_of(name="")),
+        lambda: store.find_memories(all_of(memory_type="fact")),
+        lambda: store.find_memories(all_of(min_confidence=math.nan)),
+        lambda: store.find_memories(all_of(min_confidence=True)),
+        lambda: store.find_memories(all_of(tiers=["full"])),
+        lambda: store.find_memories(all_of(include_superseded=BAD)),
+        lambda: store.find_memories(all_of(), order="newest"),  # type: ignore[arg-type]
+        lambda: store.find_memories(all_of(), limit=-1),
+        lambda: store.find_memories(all_of(), offset=2**64),
+        lambda: store.count_memories(all_of(tenant=BAD)),
+        lambda: store.statistics(TENANT, ""),
+        lambda: store.due(TENANT, until=NAIVE, limit=1),
+        lambda: store.due(TENANT, until=NOW, limit=BAD),
+        lambda: store.due(TENANT, until=NOW, limit=-1),
+        lambda: store.due(TENANT, until=NOW, limit=1, after=("m1", NOW)),  # type: ignore[arg-type]
+        lambda: store.due(TENANT, until=NOW, limit=1, after=DuePlace(NAIVE, "m1")),
+        lambda: store.due(TENANT, until=NOW, limit=1, after=DuePlace(NOW, "")),
+        lambda: store.due(TENANT, until=NOW, limit=1, pack_id=""),
+        lambda: store.unprojected(TENANT, limit=-1),
+        lambda: store.unprojected("", limit=1),
+    ]
+
+
+def _calls_that_change(store: PackStore) -> list[Call]:
+    return [
+        lambda: store.add_memories([memory("m2")], now=NAIVE),
+        lambda: store.save_memory(BAD, expected_revision=1, now=NOW),
+        lambda: store.save_memory(memory("m1"), expected_revision=True, now=NOW),
+        lambda: store.save_memory(memory("m1"), expected_revision=1, now=NAIVE),
+        lambda: store.supersede(TENANT, "", by="m1", now=NOW),
+        lambda: store.supersede(TENANT, "m1", by=BAD, now=NOW),
+        lambda: store.supersede(TENANT, "m1", by="m1", now=NAIVE),
+        lambda: store.delete_memory(TENANT, BAD),
+        lambda: store.touch(TENANT, "m1", now=NOW),
+        lambda: store.touch(TENANT, ["m1"], now=NAIVE),
+        lambda: store.set_tier(TENANT, "m1", "summary", expected_revision=1, now=NOW),  # type: ignore[arg-type]
+        lambda: store.set_tier(TENANT, "m1", BAD, expected_revision=1, now=NOW),
+        lambda: store.mark_projected(TENANT, BAD),
+        lambda: store.mark_projected(TENANT, {"m1": 0}),
+        lambda: store.mark_projected(TENANT, {"m1": True}),
+    ]
