@@ -230,7 +230,7 @@ def row(cells: Iterable[str]) -> str:
 
 
 async def main(count: int, per_tier: int) -> None:
-    chance = random.Random(7)  # noqa: S311 - the same memories at each run
+    chance = random.Random(7)
     texts = [made_up(chance) for _ in range(count)]
     async with opened() as world:
         originals = await filled(world, texts)

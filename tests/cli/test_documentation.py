@@ -17,6 +17,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 def leaves(command: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
     if hasattr(command, "commands"):
+        if command.params and len(path) > 1:  # it does something alone
+            yield path, command
         for name, below in command.commands.items():
             yield from leaves(below, (*path, name))
     else:
@@ -39,11 +41,9 @@ def examples(command: Any) -> list[str]:
 
 
 def test_all_the_commands_are_there() -> None:
-    wanted = (
-        "remember recall list get forget decay stats import export copy reembed doctor demo version migrate-v1".split()
-    )
-    wanted += ["serve"]
-    wanted += ["ask", "context", "chat", "ingest", "config show", "config path"]
+    wanted = "remember recall list get forget decay stats import export copy reembed doctor demo version".split()
+    wanted += ["migrate-v1", "serve", "ask", "context", "chat", "ingest", "config show", "config path"]
+    wanted += ["mcp", "mcp install", "mcp uninstall"]
     wanted += [f"eval {name}" for name in ("locomo", "transcripts", "documents", "context", "reductions")]
     wanted += [f"docs {name}" for name in "list show search remove clear stats".split()]
     wanted += [f"packs {name}" for name in "list show create add search fade pin unpin archive restore".split()]

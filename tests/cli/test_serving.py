@@ -85,6 +85,20 @@ def test_a_token_opens_the_door_to_its_tenant_until_it_is_revoked(served: Served
             time.sleep(0.1)
 
 
+def test_the_first_token_shuts_the_door_of_a_server_that_runs_already(
+    served: Served, lamina: Callable[..., Any]
+) -> None:
+    with served() as (_, address):
+        assert asked(address, "/v1/memories/x") == 404
+        made = lamina("token", "create", "--scope", "read", "--json").document
+        deadline = time.monotonic() + 30
+        while asked(address, "/v1/memories/x") != 401:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert asked(address, "/v1/memories/x", made["secret"]) == 404
+        assert asked(address, "/healthz") == 200
+
+
 def test_without_a_token_other_machines_are_not_let_in(lamina: Callable[..., Any]) -> None:
     refused = lamina("serve", "--host", "0.0.0.0", "--port", "0")  # noqa: S104 - it is what must be refused
     assert (refused.code, refused.out) == (1, "")
@@ -129,6 +143,18 @@ def test_a_worker_that_is_killed_is_replaced_and_all_end_with_the_first(served: 
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
         assert process.stderr is not None
+        assert "Traceback" not in process.stderr.read()
+
+
+def test_maintenance_runs_beside_requests_and_does_not_keep_it_from_ending_well(served: Served, folder: Path) -> None:
+    (folder / "lamina.toml").write_text("[server]\nmaintenance_interval = 0.01\n", encoding="utf-8")
+    with served() as (process, address):
+        assert process.stderr is not None
+        while "maintenance was done" not in (line := process.stderr.readline()):
+            assert line, "it ended without any maintenance"
+        assert asked(address, "/readyz") == 200
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
         assert "Traceback" not in process.stderr.read()
 
 

@@ -8,6 +8,7 @@ import pytest
 from served import client_of
 
 from lamina.server import Access, Principal, create_app
+from lamina.settings import ServerConfig
 
 OWNERS = ["a", "a_", "a%", "A", "a:1", "a:10", "ａ", "é", "e\u0301"]
 
@@ -179,7 +180,7 @@ async def test_a_token_of_one_owner_reads_no_foreign_row_on_any_route(kernel):
     async def authenticate(token):
         return Principal(owner=bytes.fromhex(token).decode(), id=token)
 
-    app = create_app(kernel, auth=authenticate)
+    app = create_app(kernel, auth=authenticate, settings=ServerConfig(rate_limited=False))
     for owner in OWNERS:
         async with client_of(app, token=owner.encode().hex()) as http:
             listed = (await http.get("/v1/memories")).json()["data"]

@@ -43,6 +43,7 @@ def test_loopback_is_known_by_address_and_not_by_looks(host, expected):
         ({"workers": 0}, "server.workers"),
         ({"max_body_bytes": 0}, "server.max_body_bytes"),
         ({"max_results": 101}, "server.max_results"),
+        ({"maintenance_interval": -1}, "server.maintenance_interval"),
         ({"rate_limit": {"per_second": 0}}, "server.rate_limit.per_second"),
         ({"allowed_hosts": ["https://a.example"]}, "server.allowed_hosts"),
         ({"cors_origins": ["a.example"]}, "server.cors_origins"),

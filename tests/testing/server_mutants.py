@@ -246,6 +246,23 @@ class KeepsTheSecret(Mutant):
         await super().add_token(token.replace(digest=token_digest(token.digest)))
 
 
+class PurgesTheLastTokenToo(Mutant):
+    """So that the door opens again."""
+
+    caught_by = "test_that_tokens_were_made_once_outlasts_every_purge"
+
+    async def purge_tokens(self, before):
+        statement = "DELETE FROM lamina_server_tokens WHERE ifnull(revoked_at, expires_at) < ? RETURNING 1"
+        return len(await self.run(statement, _micros(before)))
+
+
+class PurgesByExpiryAlone(Mutant):
+    caught_by = "test_a_purge_takes_tokens_that_ran_out_before_and_no_other"
+
+    async def purge_tokens(self, before):
+        return len(await self.run("DELETE FROM lamina_server_tokens WHERE expires_at < ? RETURNING 1", _micros(before)))
+
+
 def _micros(instant):
     from lamina.domain.instants import to_micros
 

@@ -15,6 +15,7 @@ from lamina.cli import (
     evaluations,
     fading,
     health,
+    mcp_serving,
     memories,
     packs,
     serving,
@@ -63,5 +64,6 @@ for group in (
     evaluations,
     serving,
     tokens,
+    mcp_serving,
 ):
     group.register(app)

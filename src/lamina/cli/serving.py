@@ -31,6 +31,7 @@ Uds = Annotated[
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, max=64, help="How many processes serve.", show_default=False)
 ]
+Mcp = Annotated[bool | None, typer.Option("--mcp/--no-mcp", help="Serve MCP at /mcp too.", show_default=False)]
 LogFormat = Annotated[str | None, typer.Option("--log-format", help="text or json.", show_default=False)]
 Inherited = Annotated[str | None, typer.Option("--inherited", help="For the workers themselves.", hidden=True)]
 
@@ -44,6 +45,7 @@ def register(app: typer.Typer) -> None:
             "lamina serve",
             "lamina serve --port 9000 --log-format json",
             "lamina serve --host 0.0.0.0 --workers 4",
+            "lamina serve --mcp",
         ],
         scoped=False,
     )(serve)
@@ -56,6 +58,7 @@ def serve(
     port: Port = None,
     uds: Uds = None,
     workers: Workers = None,
+    mcp: Mcp = None,
     log_format: LogFormat = None,
     inherited: Inherited = None,
 ) -> None:
@@ -64,7 +67,7 @@ def serve(
     As long as no token was ever made by `lamina token create`, everybody on this machine may do everything, and
     the server listens on no address that other machines reach. Logs go to stderr. Needs the extra `server`.
     """
-    said = {"host": host, "port": port, "uds": uds, "workers": workers, "log_format": log_format}
+    said = {"host": host, "port": port, "uds": uds, "workers": workers, "mcp": mcp, "log_format": log_format}
     session.flags = {**session.flags, "server": {key: value for key, value in said.items() if value is not None}}
     try:
         import uvicorn as _uvicorn  # noqa: F401 - looked for, so that its absence gets a remedy

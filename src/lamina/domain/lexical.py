@@ -19,6 +19,7 @@ Words that come out hold no ASCII but `a-z0-9`, so a backend's tokenizer need on
 from __future__ import annotations
 
 import re
+import threading
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -265,7 +266,15 @@ def _is_english(words: Collection[str]) -> bool:
 _LONGEST_STEMMED: Final = 256
 """Letters of a word; the stemmer takes minutes for one of a million, which is no word."""
 
-_stemmer = snowballstemmer.stemmer("english")
+
+class _Stemmer(threading.local):
+    """One for each thread: a stemmer keeps the word that it is at in itself, and backends index words in threads."""
+
+    def __init__(self) -> None:
+        self.of_thread = snowballstemmer.stemmer("english")
+
+
+_stemmer = _Stemmer()
 
 
 def _stem(word: str) -> str:
@@ -274,5 +283,5 @@ def _stem(word: str) -> str:
 
 @lru_cache(maxsize=65536)
 def _stemmed(word: str) -> str:
-    stem: str = _stemmer.stemWord(word)
+    stem: str = _stemmer.of_thread.stemWord(word)
     return stem

@@ -112,6 +112,8 @@ class _Search:
     request: RecallRequest
     terms: Sequence[Term]
     vector: Vector | None
+    is_repeated: bool = False
+    """Whether it was begun again, because another engine changed the store's vectors meanwhile."""
     weights: Sequence[float] | None = None
     """Of the terms, by their rarity in the scope; None until they are needed."""
     degraded: dict[Degraded, None] = field(default_factory=dict)
@@ -154,10 +156,12 @@ class Recaller:
         pool = max(POOL_PER_RESULT * request.limit, MIN_POOL)
         while True:
             by_vector, by_text = await asyncio.gather(self._vector_leg(search, pool), self._text_leg(search, pool))
-            if isinstance(by_vector, Degraded):  # its query vector is worth nothing: begin again by keyword
-                search.degraded[by_vector] = None
-                search.vector = None
+            if isinstance(by_vector, Degraded):  # what was compared is worth nothing: begin again
                 search.ranked.clear()
+                if search.is_repeated or self._runtime.space.needs_reembed:  # by keyword
+                    search.degraded[by_vector] = None
+                    search.vector = None
+                search.is_repeated = True
                 continue
             search.degraded.update(dict.fromkeys(by_vector.degraded + by_text.degraded))
             search.candidates = {Leg.VECTOR: len(by_vector.hits), Leg.TEXT: len(by_text.hits)}

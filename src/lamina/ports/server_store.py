@@ -75,6 +75,13 @@ class ServerStore(ABC):
     async def note_use(self, id: str, *, now: datetime) -> bool:
         """Set `last_used_at`, unless a use was noted less than `USE_NOTED_EVERY` ago, or later; whether it was set."""
 
+    @abstractmethod
+    async def purge_tokens(self, before: datetime) -> int:
+        """Forget the tokens that expired or were revoked before; how many.
+
+        Never the newest there is: that tokens were made once is remembered, since a server asks for them from then on.
+        """
+
     # Requests that may be repeated. A key belongs to a caller of a tenant.
 
     @abstractmethod

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from fastapi import Depends, FastAPI
 from starlette.middleware.cors import CORSMiddleware
@@ -35,7 +35,7 @@ from lamina.server.routes import health, maintenance, memories, pack_memories, p
 from lamina.server.strict_requests import check_request
 from lamina.settings import ServerConfig
 
-__all__ = ["Kernels", "create_app"]
+__all__ = ["Kernels", "ask_for_tokens", "create_app"]
 
 _LEASE_BEYOND_THE_TIME_LIMIT: Final = timedelta(seconds=30)
 _LEASE_WITHOUT_TIME_LIMIT: Final = timedelta(minutes=10)
@@ -77,16 +77,20 @@ def create_app(
     it everybody who reaches the app may do everything: bind it to this machine only. It then answers to the names
     of this machine alone, unless `settings.allowed_hosts` says others, and to no web page. `store`, open, keeps the
     answers to requests with an `Idempotency-Key`; without one they are kept in this process.
+
+    Raises:
+        MissingExtra: the settings ask for MCP, and its library is not installed.
     """
     settings = settings or ServerConfig()
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        if isinstance(kernel, Kernel) and not kernel.is_started:
-            async with kernel:
-                yield
-        else:
-            yield  # whoever started it stops it
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with AsyncExitStack() as open_parts:
+            if isinstance(kernel, Kernel) and not kernel.is_started:  # whoever started it stops it
+                await open_parts.enter_async_context(kernel)
+            if app.state.mcp is not None:
+                await open_parts.enter_async_context(app.state.mcp.lifespan())
+            yield
 
     app = FastAPI(
         title="Lamina",
@@ -102,13 +106,25 @@ def create_app(
     app.state.store = store
     app.state.metrics = Metrics()
     authenticate = auth if auth is None or callable(auth) else one_of(auth)
-    app.state.needs_token = authenticate is not None
+    app.state.authenticate = authenticate
     answer_errors(app)
     for part in (health, memories, packs, pack_memories, maintenance, transfer):
         app.include_router(part.router)
+    app.state.mcp = _mcp(app) if settings.mcp else None
     _surround(app, settings, authenticate, clock)
     describe(app)
     return app
+
+
+def _mcp(app: FastAPI) -> Any:
+    from lamina.server.mcp_mount import mount_mcp  # it needs an extra of its own
+
+    return mount_mcp(app)
+
+
+def ask_for_tokens(app: FastAPI, authenticate: Authenticate) -> None:
+    """From now on let in nobody without a token; for an app that was made without `auth`."""
+    app.state.authenticate = authenticate
 
 
 def _surround(app: FastAPI, settings: ServerConfig, authenticate: Authenticate | None, clock: Clock) -> None:
@@ -121,7 +137,7 @@ def _surround(app: FastAPI, settings: ServerConfig, authenticate: Authenticate |
     app.add_middleware(Bodies, limit=settings.max_body_bytes, stream_limit=settings.max_import_bytes)
     if settings.rate_limited and settings.rate_limit is not None:
         app.add_middleware(RateLimits, limit=settings.rate_limit)
-    app.add_middleware(Authenticating, authenticate=authenticate)
+    app.add_middleware(Authenticating, authenticate=lambda: app.state.authenticate)
     if settings.gzip_minimum is not None:
         app.add_middleware(GZipMiddleware, minimum_size=settings.gzip_minimum, compresslevel=5)
     if settings.cors_origins:

@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import math
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack
+from datetime import timedelta
+from typing import Any, Final
 
 import uvicorn
 from fastapi import FastAPI
 
+from lamina.errors import LaminaError
 from lamina.kernel.tenants import TenantKernels
 from lamina.ports.server_store import ServerStore
-from lamina.server.app import create_app
+from lamina.server.app import ask_for_tokens, create_app
 from lamina.server.listening import check_place
 from lamina.server.logs import configure_logs
 from lamina.server.principal import Authenticate, Principal
-from lamina.server.stored_tokens import StoredTokens
+from lamina.server.stored_tokens import REMEMBERED_SECONDS, StoredTokens
+from lamina.server.upkeep import Upkeep
 from lamina.settings import LaminaConfig, RateLimit, ServerConfig
 
 __all__ = ["authenticator", "needs_token", "serve"]
 
-_STOPPING = (signal.SIGINT, signal.SIGTERM)
+_STOPPING: Final = (signal.SIGINT, signal.SIGTERM)
+
+log = logging.getLogger(__name__)
 
 
 async def needs_token(settings: ServerConfig, store: ServerStore) -> bool:
@@ -68,11 +75,41 @@ async def serve(
     async with TenantKernels(config) as kernels:
         asks = await needs_token(config.server, kernels.server)
         check_place(config.server, needs_token=asks)
-        auth = authenticator(config.server, kernels.server) if asks else None
-        app = create_app(kernels, auth=auth, settings=_limited(config.server, asks=asks), store=kernels.server)
+        auth = authenticator(config.server, kernels.server)
+        limited = _limited(config.server, asks=asks)
+        app = create_app(kernels, auth=auth if asks else None, settings=limited, store=kernels.server)
         server = _Server(_configured(app, config.server), lambda: ready(asks))
-        with _hanging_on(lifeline, server):
-            await server.serve(sockets=[listener])
+        async with AsyncExitStack() as beside:
+            if config.server.maintenance_interval:
+                interval = timedelta(seconds=config.server.maintenance_interval)
+                server.on_stop = (await beside.enter_async_context(Upkeep(kernels, interval=interval))).stop
+            if not asks:
+                await beside.enter_async_context(_shutting_the_door(app, kernels.server, auth))
+            with _hanging_on(lifeline, server):
+                await server.serve(sockets=[listener])
+
+
+@contextlib.asynccontextmanager
+async def _shutting_the_door(app: FastAPI, store: ServerStore, authenticate: Authenticate) -> AsyncIterator[None]:
+    """Within: once somebody makes the first token, in whatever process, this server asks for tokens too."""
+
+    async def watch() -> None:
+        while True:
+            await asyncio.sleep(REMEMBERED_SECONDS)
+            try:
+                if await store.list_tokens(limit=1):
+                    break
+            except LaminaError as error:
+                log.warning("whether there are tokens could not be looked up: %s", type(error).__name__)
+        ask_for_tokens(app, authenticate)
+        log.warning("a token was made: from now on every request needs one")
+
+    watching = asyncio.get_running_loop().create_task(watch())
+    try:
+        yield
+    finally:
+        watching.cancel()
+        await asyncio.wait([watching])
 
 
 def _limited(settings: ServerConfig, *, asks: bool) -> ServerConfig:
@@ -111,12 +148,17 @@ def _configured(app: FastAPI, settings: ServerConfig) -> uvicorn.Config:
     )
 
 
+def _nothing() -> None:
+    """Nothing else is to be stopped."""
+
+
 class _Server(uvicorn.Server):
     """Ends on a signal as on a request: what was begun is finished, and then whoever waits for it goes on."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._ready = ready
+        self.on_stop: Callable[[], None] = _nothing
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -128,6 +170,7 @@ class _Server(uvicorn.Server):
         if self.should_exit and signalled == signal.SIGINT:
             self.force_exit = True
         self.should_exit = True
+        self.on_stop()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -92,6 +92,8 @@ class ServerConfig(StrictModel):
     machine, otherwise any. `cors_origins` are the web pages that may call it. `lamina serve` has a `rate_limit` by
     default where tokens are needed; `rate_limited` False switches it off. `request_timeout` (seconds; None: none)
     ends what takes too long, streams excepted; `graceful_timeout` is what running requests get at the end.
+    `maintenance_interval` (seconds; 0: never) is how often one of all the processes that share the database cleans up.
+    `mcp` serves the Model Context Protocol at `/mcp` too, with the same tokens (it needs the extra `mcp`).
     `metrics` says who reads `/metrics`: whoever reaches the server (`open`), tokens with the scope admin, or nobody.
     """
 
@@ -110,6 +112,8 @@ class ServerConfig(StrictModel):
     jwt: JwtConfig | None = None
     request_timeout: Annotated[Number, Field(gt=0)] | None = 120.0
     graceful_timeout: Annotated[Number, Field(gt=0, le=3600)] = 30.0
+    maintenance_interval: Annotated[Number, Field(ge=0, le=31_536_000)] = 3600.0
+    mcp: bool = False
     metrics: Literal["open", "admin", "off"] = "admin"
     log_format: Literal["text", "json"] = "text"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from typing import Any, Final
 
 from starlette.datastructures import Headers
@@ -21,10 +21,11 @@ _KINDS: Final = frozenset({"http", "websocket"})
 class Authenticating:
     """Notes the principal in the scope, or why there is none; a route that needs one refuses then.
 
-    Without `authenticate` everybody is the anonymous principal, who may do everything.
+    `authenticate` gives what tells whom a token stands for, now. Where it gives None, everybody is the anonymous
+    principal, who may do everything.
     """
 
-    def __init__(self, app: ASGIApp, *, authenticate: Authenticate | None) -> None:
+    def __init__(self, app: ASGIApp, *, authenticate: Callable[[], Authenticate | None]) -> None:
         self._app = app
         self._authenticate = authenticate
 
@@ -35,7 +36,7 @@ class Authenticating:
 
     async def _note(self, scope: MutableMapping[str, Any]) -> None:
         try:
-            scope[PRINCIPAL] = await principal_from(Headers(scope=scope), self._authenticate)
+            scope[PRINCIPAL] = await principal_from(Headers(scope=scope), self._authenticate())
         except Problem as error:
             scope[REFUSED] = error
         except LaminaError as error:

@@ -107,6 +107,10 @@ class PostgresServerStore(ServerStore):
         at = check_instant("now", now)
         return await self._write(lambda session: tokens.note_use(session, id, now=at))
 
+    async def purge_tokens(self, before: datetime) -> int:
+        instant = check_instant("before", before)
+        return await self._write(lambda session: tokens.purge_tokens(session, instant))
+
     async def begin(
         self, tenant: str, caller: str, key: str, fingerprint: str, *, now: datetime, lease_until: datetime
     ) -> Beginning:

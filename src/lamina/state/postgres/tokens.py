@@ -19,6 +19,7 @@ __all__ = [
     "list_tokens",
     "note_tenant",
     "note_use",
+    "purge_tokens",
     "revoke_token",
     "tenants",
 ]
@@ -85,6 +86,15 @@ def note_use(session: Session, id: str, *, now: datetime) -> bool:
         " WHERE id = %(id)s AND (last_used_at IS NULL OR last_used_at <= %(now)s - %(gap)s)"
     )
     return session.execute(change, {"now": now, "id": id, "gap": USE_NOTED_EVERY}).rowcount > 0
+
+
+def purge_tokens(session: Session, before: datetime) -> int:
+    """As `ServerStore.purge_tokens`."""
+    removal = (
+        "DELETE FROM {schema}.server_tokens WHERE least(expires_at, revoked_at) < %s"
+        " AND id <> (SELECT id FROM {schema}.server_tokens ORDER BY created_at DESC, id LIMIT 1)"
+    )
+    return session.execute(removal, (before,)).rowcount
 
 
 def note_tenant(session: Session, tenant: str, *, now: datetime) -> bool:

@@ -89,6 +89,10 @@ class SqliteServerStore(ServerStore):
         at = check_instant("now", now)
         return await self._write(lambda connection: tokens.note_use(connection, id, now=at))
 
+    async def purge_tokens(self, before: datetime) -> int:
+        instant = check_instant("before", before)
+        return await self._write(lambda connection: tokens.purge_tokens(connection, instant))
+
     async def begin(
         self, tenant: str, caller: str, key: str, fingerprint: str, *, now: datetime, lease_until: datetime
     ) -> Beginning:

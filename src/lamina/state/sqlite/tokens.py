@@ -20,6 +20,7 @@ __all__ = [
     "list_tokens",
     "note_tenant",
     "note_use",
+    "purge_tokens",
     "revoke_token",
     "tenants",
     "token_of",
@@ -96,6 +97,16 @@ def note_use(connection: sqlite3.Connection, id: str, *, now: datetime) -> bool:
     )
     gap = round(USE_NOTED_EVERY.total_seconds() * 1_000_000)
     return connection.execute(query, (to_micros(now), id, gap)).rowcount > 0
+
+
+def purge_tokens(connection: sqlite3.Connection, before: datetime) -> int:
+    """As `ServerStore.purge_tokens`."""
+    removal = (
+        "DELETE FROM lamina_server_tokens "
+        "WHERE min(ifnull(expires_at, revoked_at), ifnull(revoked_at, expires_at)) < ? "
+        "AND id <> (SELECT id FROM lamina_server_tokens ORDER BY created_at DESC, id LIMIT 1)"
+    )
+    return connection.execute(removal, (to_micros(before),)).rowcount
 
 
 def note_tenant(connection: sqlite3.Connection, tenant: str, *, now: datetime) -> bool:

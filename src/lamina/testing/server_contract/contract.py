@@ -10,13 +10,14 @@ from lamina.ports.server_store import ServerStore
 from lamina.testing.contract_guard import GuardedContract, check_signatures
 from lamina.testing.server_contract.concurrency import ConcurrencyContract
 from lamina.testing.server_contract.requests import LeaseContract, RequestContract
-from lamina.testing.server_contract.tokens import TenantContract, TokenContract
+from lamina.testing.server_contract.tokens import TenantContract, TokenContract, TokenPurgeContract
 
 __all__ = ["ServerStoreContract"]
 
 
 class ServerStoreContract(
     TokenContract,
+    TokenPurgeContract,
     TenantContract,
     RequestContract,
     LeaseContract,

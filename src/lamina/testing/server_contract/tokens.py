@@ -12,7 +12,7 @@ from lamina.errors import Conflict, InvalidInput, InvalidType
 from lamina.ports.server_store import ServerStore
 from lamina.testing.server_contract.material import ANSWER, LOOKALIKES, NOW, REFUSED_NAMES, at, begin, token
 
-__all__ = ["TenantContract", "TokenContract"]
+__all__ = ["TenantContract", "TokenContract", "TokenPurgeContract"]
 
 
 class TokenContract:
@@ -140,6 +140,35 @@ class TokenContract:
         with pytest.raises(InvalidType):
             await store.note_use("t1", now=wrong)
         assert await store.list_tokens() == [token()]
+
+
+class TokenPurgeContract:
+    """Tokens that ran out."""
+
+    async def test_a_purge_takes_tokens_that_ran_out_before_and_no_other(self, store: ServerStore) -> None:
+        made = [
+            token("expired", expires_at=at(50)),
+            token("revoked", revoked_at=at(50)),
+            token("revoked, then expired", revoked_at=at(50), expires_at=at(500)),
+            token("expired, then revoked", expires_at=at(50), revoked_at=at(500), tenant="other"),
+            token("expires at that instant", expires_at=at(100)),
+            token("revoked later", revoked_at=at(101)),
+            token("good for good", created_at=at(1)),
+            token("good for a while", expires_at=at(500)),
+        ]
+        for each in made:
+            await store.add_token(each)
+        assert await store.purge_tokens(at(50)) == 0
+        assert await store.purge_tokens(at(100)) == 4
+        assert await store.purge_tokens(at(100)) == 0
+        assert {each.id for each in await store.list_tokens()} == {each.id for each in made[4:]}
+
+    async def test_that_tokens_were_made_once_outlasts_every_purge(self, store: ServerStore) -> None:
+        for number in range(3):
+            await store.add_token(token(f"t{number}", created_at=at(number), revoked_at=at(10)))
+        assert await store.purge_tokens(at(10**6)) == 2
+        assert await store.purge_tokens(at(10**6)) == 0
+        assert [each.id for each in await store.list_tokens()] == ["t2"]
 
 
 class TenantContract:
