@@ -6,7 +6,9 @@ import asyncio
 from datetime import UTC, datetime
 
 import pytest
+from running_server import TOKEN, served
 
+from lamina.client import RemoteMemory
 from lamina.conversation.memory_events import MemoryEvent
 from lamina.conversation.short_term import BaseMemory
 from lamina.conversation.short_term_stores import InMemoryMemory, PostgresMemory, SQLiteMemory
@@ -22,16 +24,27 @@ from lamina.errors import (
     MessageNotFound,
     ScopeError,
 )
-from lamina.settings.tiers import ContextThresholds
+from lamina.kernel import Kernel
+from lamina.providers.tokens import EstimateCounter
 from lamina.state.sqlite import SqliteStateStore
 from lamina.testing import FrozenClock, counting_ids
 
 NOW = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
 
-@pytest.fixture(params=["in memory", "file", "PostgreSQL"])
+THRESHOLDS = {"pre_rot_threshold": 2_000, "recent_to_keep": 4}
+
+
+@pytest.fixture(params=["in memory", "file", "PostgreSQL", "HTTP"])
 async def memory(request, tmp_path):
-    options = {"clock": FrozenClock(NOW), "new_id": counting_ids("msg_")}
+    new_id = counting_ids("msg_")
+    if request.param == "HTTP":
+        settings = {"conversation": {"context_engineering": THRESHOLDS}}
+        with served(Kernel(data_dir=tmp_path, clock=FrozenClock(NOW), **settings)) as url:
+            async with RemoteMemory(url, token=TOKEN, new_id=new_id) as made:
+                yield made
+        return
+    options = {"clock": FrozenClock(NOW), "new_id": new_id, "thresholds": THRESHOLDS}
     if request.param == "in memory":
         made = InMemoryMemory(**options)
     elif request.param == "file":
@@ -350,7 +363,7 @@ async def test_a_context_in_little_room_keeps_system_messages_and_the_newest(mem
     context = await memory.get_context(max_tokens=60)
     assert context[0].text == "Answer in Turkish only."
     assert context[-1].text == "turn 29"
-    assert sum(memory.counter.count(each.text) + 4 for each in context) <= 60
+    assert sum(EstimateCounter().count(each.text) + 4 for each in context) <= 60
     assert context[1].role is Role.USER
     with pytest.raises(ContextOverflowError):
         await memory.get_context(max_tokens=5)
@@ -379,7 +392,6 @@ async def test_text_that_no_backend_can_hold_is_cleaned(memory):
 
 
 async def test_sessions_are_managed_on_every_store(memory):
-    memory.thresholds = memory._tiers._thresholds = ContextThresholds(pre_rot_threshold=2_000, recent_to_keep=4)
     given = [f"Turn {number}: " + "the lamp of the harbour was seen again. " * 6 for number in range(120)]
     for text in given:
         await memory.add(said("user", text))

@@ -31,10 +31,10 @@ from lamina.domain.validation import check_whole_number
 from lamina.domain.wire_fields import as_mapping
 from lamina.errors import (
     ConfigError,
+    Conflict,
     InvalidInput,
     NoModelConfiguredError,
     ScopeError,
-    ThreadNotFound,
 )
 from lamina.memory.engine import MemoryEngine
 from lamina.ports.clock import Clock, IdFactory, utc_now
@@ -239,19 +239,21 @@ class ConversationManager:
         found = await self._store.list_threads(self.tenant, owner=owner, status=wanted, limit=limit, offset=offset)
         return [without_reserved(thread) for thread in found]
 
-    async def archive(self, id: str, *, owner: str | None = None) -> None:
+    async def archive(self, id: str, *, owner: str | None = None, expected_revision: int | None = None) -> None:
         """Take the thread out of active context; its data stays. Idempotent.
 
         Raises:
             ThreadNotFound: there is no such thread.
             ScopeError: it is another owner's.
+            Conflict: it has another revision than the expected one.
         """
-        if await self._set_status(id, owner, ThreadStatus.ARCHIVED) and self._emit is not None:
+        changed = await self._set_status(id, owner, ThreadStatus.ARCHIVED, expected_revision)
+        if changed and self._emit is not None:
             self._emit(Event(EventName.THREAD_ARCHIVED, self._clock(), self.tenant, {"thread_id": id}))
 
-    async def unarchive(self, id: str, *, owner: str | None = None) -> None:
+    async def unarchive(self, id: str, *, owner: str | None = None, expected_revision: int | None = None) -> None:
         """Bring an archived thread back. Idempotent; raises as `archive`."""
-        await self._set_status(id, owner, ThreadStatus.ACTIVE)
+        await self._set_status(id, owner, ThreadStatus.ACTIVE, expected_revision)
 
     async def retrieve(self, id: str, *, owner: str | None = None) -> Thread | None:
         """The thread with its live messages and its current summary, archived or not; None if there is none.
@@ -378,12 +380,14 @@ class ConversationManager:
                     # The message is stored: saying otherwise would make the caller add it twice.
                     log.warning("folding the thread %s failed: %s", ref.id, type(error).__name__)
 
-    async def _set_status(self, id: str, owner: str | None, status: ThreadStatus) -> bool:
+    async def _set_status(self, id: str, owner: str | None, status: ThreadStatus, expected: int | None) -> bool:
         thread = await self._known(id, owner)
-        if thread.status is status:
+        now, ref = self._clock(), thread.ref
+        if thread.status is status and expected in {None, thread.revision}:
             return False
-        if not await self._store.update_thread(thread.ref, now=self._clock(), status=status):
-            raise ThreadNotFound(id)
+        if not await self._store.update_thread(ref, now=now, status=status, expected_revision=expected):
+            await self._known(id, owner)
+            raise Conflict(f"The thread {id!r}", "was changed by somebody else")
         return True
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "MemoryEvent",
     "MemoryEventInput",
     "changed_event",
+    "event_of",
     "named_session",
     "read_event",
     "session_of",
@@ -48,7 +49,7 @@ def read_event(given: MemoryEventInput, counter: TokenCounter, new_id: Callable[
         InvalidInput: a field has a value that cannot be taken.
         InvalidType: it is no event, or a field has the wrong type.
     """
-    event = _event(given)
+    event = event_of(given)
     if SUMMARY_KEY in event.state:
         raise InvalidInput(f"state.{SUMMARY_KEY}", "is kept for summaries", "Use another key.")
     compaction_of(event)  # of one that comes from elsewhere: it must be possible to restore it
@@ -100,7 +101,13 @@ def _measured(event: ThreadEvent, counter: TokenCounter) -> ThreadEvent:
     return event.replace(tokens=message_tokens(event.message, counter.count), counter=counter.name)
 
 
-def _event(given: object) -> ThreadEvent:
+def event_of(given: object) -> ThreadEvent:
+    """The event of what a caller gives, as it is.
+
+    Raises:
+        InvalidInput: a field is unknown, or has a value that cannot be taken.
+        InvalidType: it is no event, or a field has the wrong type.
+    """
     if isinstance(given, Message):
         return ThreadEvent(given)
     if isinstance(given, ThreadEvent):

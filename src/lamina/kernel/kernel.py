@@ -14,6 +14,7 @@ from lamina.context.engine import ContextEngine
 from lamina.context.manager import ContextEngineManager
 from lamina.context.sources import ProfileProvider
 from lamina.conversation.manager import ConversationManager
+from lamina.conversation.short_term import BaseMemory
 from lamina.domain.intent import Intent, IntentResult
 from lamina.errors import NotStarted
 from lamina.kernel.checks import Finding, examine_open
@@ -171,6 +172,13 @@ class Kernel:
     def conversation(self) -> ConversationManager:
         """The threads."""
         return self._opened().parts.conversation
+
+    def sessions(self, owner: str | None = None) -> BaseMemory:
+        """Short-term memory over the kernel's store and model: this owner's sessions, or without one all there are.
+
+        It belongs to the kernel, which closes what is below it.
+        """
+        return self._opened().parts.sessions.of(owner)
 
     @property
     def rag(self) -> RagPipeline:

@@ -11,10 +11,12 @@ from lamina.context.engine import ContextEngine
 from lamina.context.manager import ContextEngineManager
 from lamina.context.sources import ProfileProvider
 from lamina.conversation.manager import ConversationManager
+from lamina.conversation.short_term import BaseMemory
 from lamina.conversation.window import policy_of
 from lamina.errors import ConfigError
 from lamina.kernel.auto_save import AutoSave
 from lamina.kernel.model_router import ModelRouter, Task
+from lamina.kernel.sessions import SessionMemories
 from lamina.kernel.stores import choose_stores
 from lamina.memory.backend import MemoryBackend
 from lamina.memory.engine import MemoryEngine
@@ -76,6 +78,7 @@ class Parts:
     chunks: MemoryAdapter
     pack_store: PackStore
     conversation: ConversationManager
+    sessions: SessionMemories
     rag: RagPipeline
     packs: ContextPacks
     context: ContextEngine
@@ -155,6 +158,7 @@ async def build_parts(
         chunks=backends.chunks,
         pack_store=backends.packs,
         conversation=conversation,
+        sessions=_sessions(config, options, backends),
         rag=rag,
         packs=packs,
         context=context,
@@ -214,6 +218,25 @@ def _reducer(config: LaminaConfig, model: LanguageModel | None) -> Reducer:
     if model is None:
         raise ConfigError("packs.reducer", "is 'model', and there is none", "Name a model, or use 'extractive'.")
     return ModelReducer(model)
+
+
+def _sessions(config: LaminaConfig, options: KernelOptions, backends: Backends) -> SessionMemories:
+    context = config.effective_context(context_window=options.router.context_window)
+    thresholds = config.effective_conversation(token_budget=context.token_budget).context_engineering
+
+    def make(owner: str | None) -> BaseMemory:
+        return BaseMemory(
+            backends.state,
+            tenant=config.memory.tenant,
+            owner=owner,
+            llm=backends.summaries,
+            thresholds=thresholds,
+            counter=options.counter,
+            clock=options.clock,
+            emit=options.emit,
+        )
+
+    return SessionMemories(make)
 
 
 def router_of(config: LaminaConfig, router: ModelRouter | None) -> ModelRouter:

@@ -31,12 +31,37 @@ from lamina.server.middleware.rate_limits import RateLimits
 from lamina.server.middleware.time_limits import TimeLimits
 from lamina.server.principal import Authenticate
 from lamina.server.requests import RequestsInProcess
-from lamina.server.routes import health, maintenance, memories, pack_memories, packs, transfer
+from lamina.server.routes import (
+    context,
+    documents,
+    health,
+    intents,
+    maintenance,
+    memories,
+    pack_memories,
+    packs,
+    sessions,
+    threads,
+    transfer,
+)
 from lamina.server.strict_requests import check_request
 from lamina.settings import ServerConfig
 
 __all__ = ["Kernels", "ask_for_tokens", "create_app"]
 
+_PARTS: Final = (
+    health,
+    memories,
+    context,
+    intents,
+    threads,
+    sessions,
+    documents,
+    packs,
+    pack_memories,
+    maintenance,
+    transfer,
+)
 _LEASE_BEYOND_THE_TIME_LIMIT: Final = timedelta(seconds=30)
 _LEASE_WITHOUT_TIME_LIMIT: Final = timedelta(minutes=10)
 _TAKEN: Final = ["Authorization", "Content-Type", "Idempotency-Key", "If-Match", "X-Project-ID", "X-Request-ID"]
@@ -108,7 +133,7 @@ def create_app(
     authenticate = auth if auth is None or callable(auth) else one_of(auth)
     app.state.authenticate = authenticate
     answer_errors(app)
-    for part in (health, memories, packs, pack_memories, maintenance, transfer):
+    for part in _PARTS:
         app.include_router(part.router)
     app.state.mcp = _mcp(app) if settings.mcp else None
     _surround(app, settings, authenticate, clock)

@@ -101,6 +101,18 @@ def problem_response(path: str, problem: Problem) -> JSONResponse:
 
 
 def _fields_of(error: LaminaError) -> tuple[Mapping[str, Any], ...]:
-    if isinstance(error, InvalidInput | InvalidType):
-        return ({"field": error.field, "problem": error.problem, "remedy": error.remedy},)
+    """What the error is about, in pieces that a client can make the same error of."""
+    match error:
+        case InvalidInput() | InvalidType() | ConfigError():
+            return ({"field": error.field, "problem": error.problem, "remedy": error.remedy},)
+        case NotFound():
+            return ({"field": error.kind, "problem": "is not here", "id": error.id},)
+        case ThreadArchivedError():
+            return ({"field": "thread", "problem": "is archived", "id": error.id},)
+        case Conflict():
+            return ({"field": error.subject, "problem": error.problem, "remedy": error.remedy},)
+        case ContextOverflowError():
+            return ({"field": "context", "problem": "is too large", "tokens": error.tokens, "limit": error.limit},)
+        case NoModelConfiguredError():
+            return ({"field": error.feature, "problem": "needs a language model"},)
     return ()

@@ -21,6 +21,7 @@ from lamina.sync.forwarding import (
 from lamina.sync.memory import MemoryEngine
 from lamina.sync.packs import ContextPacks
 from lamina.sync.rag import RagPipeline
+from lamina.sync.short_term import BaseMemory
 
 if TYPE_CHECKING:
     from lamina.kernel import ModelRouter
@@ -99,6 +100,13 @@ class Kernel(Resource[AsyncKernel]):
     def conversation(self) -> ConversationManager:
         """The threads."""
         return self.part(ConversationManager, self.asynchronous.conversation)
+
+    def sessions(self, owner: str | None = None) -> BaseMemory:
+        """Short-term memory over the kernel's store and model: this owner's sessions, or without one all there are.
+
+        It belongs to the kernel, which closes what is below it.
+        """
+        return self.part(BaseMemory, self.asynchronous.sessions(owner))
 
     @property
     def rag(self) -> RagPipeline:

@@ -12,6 +12,7 @@ from lamina.errors import MemoryNotFound
 from lamina.server.caller import Caller, Reader, Writer
 from lamina.server.paging import Page, Paging, Position
 from lamina.server.preconditions import OptionalPrecondition, Precondition, set_etag
+from lamina.server.routes.segments import SegmentRoute
 from lamina.server.wire.memories import (
     Counted,
     Forget,
@@ -28,7 +29,7 @@ from lamina.server.wire.strict import Name, Tag
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/v1/memories", tags=["memories"])
+router = APIRouter(prefix="/v1/memories", tags=["memories"], route_class=SegmentRoute)
 
 
 @router.post("", status_code=status.HTTP_201_CREATED, summary="Remember a text")
