@@ -120,7 +120,7 @@ def check_limit(limit: object) -> None:
     check_whole_number("limit", limit, 0, MAX_REVISION)
 
 
-def check_due(tenant: str, until: datetime, limit: int, after: DuePlace | None, pack_id: str | None) -> datetime:
+def check_due(tenant: str, until: datetime, limit: int, *, after: DuePlace | None, pack_id: str | None) -> datetime:
     """The instant up to which memories are due, in UTC."""
     check_name("tenant", tenant)
     if pack_id is not None:

@@ -62,7 +62,7 @@ async def list_memories(
         "owner": caller.owner(owner),
     }
     if query is not None:
-        return await _best(caller, pack_name, query, page, asked, touch=touch, include=include)
+        return await _best(caller, pack_name, page, query=query, asked=asked, touch=touch, include=include)
     total = await caller.packs.count_memories(pack_name, **asked)
     memories = await caller.packs.memories(pack_name, **asked, touch=touch, limit=page.limit, offset=page.offset)
     return Found(data=await _shown(caller, memories, include), pagination=page.of(total))
@@ -75,7 +75,7 @@ async def list_memories(
     summary="Add a memory",
 )
 async def add_memory(
-    caller: PackWriter, response: Response, pack_name: PackName, body: NewPackMemory, owner: Name | None = None
+    caller: PackWriter, response: Response, *, pack_name: PackName, body: NewPackMemory, owner: Name | None = None
 ) -> Single[PackMemoryShown]:
     """Durable when it is answered. The vector is made here; if that fails, the memory is found by words until later."""
     memory = await caller.packs.add(pack_name, **body.given(), owner=caller.owner(owner))
@@ -185,7 +185,7 @@ async def restore_memory(
 
 @router.post("/memories/{id}/supersede", response_model_exclude_unset=True, summary="Replace a memory by another")
 async def supersede_memory(
-    caller: PackWriter, response: Response, id: Name, body: Supersede, owner: Name | None = None
+    caller: PackWriter, response: Response, *, id: Name, body: Supersede, owner: Name | None = None
 ) -> Single[PackMemoryShown]:
     """Both say so from then on, and the old one is no longer retrieved. Answers with the old one."""
     return _single(response, await caller.packs.supersede(id, by=body.by, owner=caller.owner(owner)))
@@ -194,10 +194,10 @@ async def supersede_memory(
 async def _best(
     caller: PackCaller,
     pack: str,
-    query: str,
     page: NumberedPage,
-    asked: dict[str, Any],
     *,
+    query: str,
+    asked: dict[str, Any],
     touch: bool,
     include: Include,
 ) -> Found[PackMemoryShown]:

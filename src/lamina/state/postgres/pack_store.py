@@ -221,7 +221,7 @@ class PostgresPackStore(PackStore):
         after: DuePlace | None = None,
         pack_id: str | None = None,
     ) -> list[tuple[datetime, PackMemory]]:
-        instant = check_due(tenant, until, limit, after, pack_id)
+        instant = check_due(tenant, until, limit, after=after, pack_id=pack_id)
         return await self._read(
             tenant,
             lambda session: pack_due.due(session, tenant, until=instant, limit=limit, after=after, pack_id=pack_id),

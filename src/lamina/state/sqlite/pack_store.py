@@ -196,7 +196,7 @@ class SqlitePackStore(PackStore):
         after: DuePlace | None = None,
         pack_id: str | None = None,
     ) -> list[tuple[datetime, PackMemory]]:
-        instant = check_due(tenant, until, limit, after, pack_id)
+        instant = check_due(tenant, until, limit, after=after, pack_id=pack_id)
         return await self._read(
             lambda connection: pack_due.due(
                 connection, tenant, until=instant, limit=limit, after=after, pack_id=pack_id
