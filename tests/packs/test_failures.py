@@ -150,6 +150,18 @@ async def test_a_faded_row_leaves_nothing_of_the_original_behind(wafers, fade, t
     assert b"xylitolmarker" not in (tmp_path / "lamina.db").read_bytes()
 
 
+async def test_a_row_that_a_failure_left_two_revisions_behind_leaves_nothing_of_the_original_either(wafers, tmp_path):
+    await wafers.update_memory("a", content="The secret ingredient is xylitolmarker")
+    wafers.rows.fails_to_write = True
+    await wafers.update_memory("a", content="The ingredient is not told")
+    wafers.rows.fails_to_write = False
+    await wafers.pin("a")
+    row = (await wafers._index.rows(["a"]))["a"]
+    assert await wafers.rows.history(wafers._index.scope_of(row.pack_id), row.entry.id) == []
+    await wafers.close()
+    assert b"xylitolmarker" not in (tmp_path / "lamina.db").read_bytes()
+
+
 async def test_a_memory_is_found_at_every_moment_while_it_fades_and_comes_back(wafers, fade):
     missed = []
 
