@@ -91,16 +91,20 @@ async def test_what_is_deleted_stays_away_though_its_row_is_still_there(wafers):
     assert await waiting(wafers) == []
 
 
-async def test_a_pack_that_cannot_be_removed_for_good_is_deleted_and_can_be_removed_later(wafers):
+@pytest.mark.parametrize("by_id", [True, False])
+async def test_a_pack_that_cannot_be_removed_for_good_is_deleted_and_can_be_removed_later(wafers, by_id):
     (summary,) = await wafers.list()
+    asked = summary.id if by_id else summary.name
     wafers.rows.fails_to_delete = True
     with pytest.raises(AdapterUnavailable):
         await wafers.delete("chip_domain", permanent=True)
     with pytest.raises(PackNotFound):
         await wafers.get("chip_domain")
     wafers.rows.fails_to_delete = False
-    assert await wafers.delete(summary.id, permanent=True)
+    assert await wafers.delete(asked, permanent=True)
+    assert not await wafers.delete(asked, permanent=True)
     assert await wafers._index.rows(["a", "b", "c"]) == {}
+    assert await wafers.list(status="deleted") == []
 
 
 async def test_rows_of_nothing_are_purged_and_others_stay(wafers):

@@ -204,8 +204,9 @@ class PackCatalogue:
     async def delete(self, name: str, *, permanent: bool = False, owner: str | None = None) -> bool:
         """Delete the pack with its memories; False if there is none that the owner sees.
 
-        Its name is free afterwards. With `permanent` it is removed for good; a pack that was deleted before
-        is named by its id then.
+        Its name is free afterwards. With `permanent` it is removed for good, and if it is deleted already those
+        that had its name, or its id, are: so what failed half-way can be done again. While an own pack of this name
+        is deleted and not removed, the owner's call never means the shared one.
         """
         return await self._writer.delete_pack(name, owner, permanent=permanent)
 

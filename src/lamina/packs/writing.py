@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from lamina.domain.pack import Pack, PackMemory, PackStatus
+from lamina.domain.pack import Pack, PackMemory
 from lamina.domain.text import check_name
 from lamina.errors import Conflict, LaminaError, MemoryNotFound, PackNotFound
 from lamina.packs.changing import Change
@@ -127,27 +127,23 @@ class Writer:
         For good, it is deleted softly first: so whatever fails, it is never found again.
         """
         try:
-            pack = await self._heads.change(name, owner, {"status": PackStatus.DELETED})
+            packs = [await self._heads.delete(name, owner)]
         except PackNotFound:
-            gone = await self._deleted_pack(name, owner) if permanent else None
-            if gone is None:
-                return False
-            pack = gone
-        if not permanent:
-            try:
-                await self._index.remove_pack(pack.id)
-            except LaminaError:
-                log.warning("the pack %s is deleted, but not yet in the index", pack.id, exc_info=True)
-            return True
-        await self._index.remove_pack(pack.id)
-        was_there = await self._store.purge_pack(self._tenant, pack.id)
-        await self.reflect([])
-        return was_there
+            packs = await self._heads.deleted(name, owner) if permanent else []
+        for pack in packs:
+            await (self._purge_pack(pack) if permanent else self._remove_rows(pack))
+        return bool(packs)
 
-    async def _deleted_pack(self, id: str, owner: str | None) -> Pack | None:
-        found = await self._store.get_packs(self._tenant, [id])
-        deleted = (pack for pack in found if pack.status is PackStatus.DELETED)
-        return next((pack for pack in deleted if pack.owner in {None, owner}), None)
+    async def _remove_rows(self, pack: Pack) -> None:
+        try:
+            await self._index.remove_pack(pack.id)
+        except LaminaError:
+            log.warning("the pack %s is deleted, but not yet in the index", pack.id, exc_info=True)
+
+    async def _purge_pack(self, pack: Pack) -> None:
+        await self._index.remove_pack(pack.id)
+        await self._store.purge_pack(self._tenant, pack.id)
+        await self.reflect([])
 
     async def reflect(self, ids: Sequence[str]) -> None:
         """Make the rows what these memories are now, and mend what earlier failures left.
