@@ -65,6 +65,12 @@ async def test_what_failed_is_mended_when_the_packs_are_opened_again(wafers, ope
     assert ids(await again.retrieve("chip_domain", "boron", mode="text")) == ["c"]
 
 
+async def test_packs_that_were_closed_can_be_opened_again(wafers, open_packs):
+    await wafers.close()
+    await wafers.initialize()
+    assert ids(await wafers.retrieve("chip_domain", "clean room", limit=1)) == ["a"]
+
+
 async def test_a_memory_is_given_back_whole_even_if_its_row_cannot_be_written(wafers, fade):
     await fade(wafers, "c", "summary", "Etching")
     wafers.rows.fails_to_write = True

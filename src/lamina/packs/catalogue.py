@@ -82,7 +82,7 @@ class PackCatalogue:
 
     async def close(self) -> None:
         """Let go of the store, the adapter and the embedder; not to be called where others use them. Idempotent."""
-        await self._index.adapter.close()
+        await self._index.close()
         await self._store.close()
         if self.embedder is not None:
             await self.embedder.close()

@@ -67,6 +67,11 @@ class PackIndex:
             await self.space.load()
             self._is_loaded = True
 
+    async def close(self) -> None:
+        """Let go of the adapter; `load` opens it again."""
+        self._is_loaded = False
+        await self.adapter.close()
+
     async def write(self, memories: Sequence[PackMemory], texts: Mapping[str, str] = _NO_TEXTS) -> None:
         """Write a row for each memory, and delete that of its former revision.
 
