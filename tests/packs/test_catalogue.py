@@ -219,7 +219,9 @@ async def test_a_deletion_of_an_own_pack_that_is_asked_for_again_never_means_the
     assert [each.id for each in await packs.memories("notes")] == ["of None"]
 
 
-async def test_an_edit_of_an_own_pack_that_is_deleted_meanwhile_does_not_land_in_the_shared_one(open_packs, monkeypatch):
+async def test_an_edit_of_an_own_pack_that_is_deleted_meanwhile_does_not_land_in_the_shared_one(
+    open_packs, monkeypatch
+):
     packs, other = await open_packs(), await open_packs()
     for owner in (None, "mira"):
         await packs.create("notes", "project", owner=owner)

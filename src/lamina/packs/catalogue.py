@@ -19,7 +19,7 @@ from lamina.packs.changing import pack_changes
 from lamina.packs.discovering import Discoverer
 from lamina.packs.fading import Fading
 from lamina.packs.heads import PackHeads, summary_of
-from lamina.packs.inputs import read_decay, read_kind, read_metadata, read_names, read_text
+from lamina.packs.inputs import read_decay, read_flag, read_kind, read_metadata, read_names, read_text
 from lamina.packs.pack_index import PackIndex
 from lamina.packs.reducers import Reducer
 from lamina.packs.retrieving import Retriever
@@ -208,7 +208,7 @@ class PackCatalogue:
         that had its name, or its id, are: so what failed half-way can be done again. While an own pack of this name
         is deleted and not removed, the owner's call never means the shared one.
         """
-        return await self._writer.delete_pack(name, owner, permanent=permanent)
+        return await self._writer.delete_pack(name, owner, permanent=read_flag("permanent", permanent))
 
     async def summary(self, name: str, *, owner: str | None = None) -> PackSummary:
         """The first layer: what the pack is about. Reads nothing of its memories."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from lamina.domain.pack import Pack, PackStatus, PackSummary
-from lamina.domain.storable_pack import storable_pack
+from lamina.domain.storable_pack import check_revision, storable_pack
 from lamina.domain.text import check_name
 from lamina.errors import Conflict, PackNotFound, ProviderError
 from lamina.ports.clock import Clock
@@ -72,6 +72,8 @@ class PackHeads:
             Conflict: it has another revision than the expected one, or kept changing.
             PackExists: the owner has another pack of the new name.
         """
+        if expected_revision is not None:
+            check_revision("expected_revision", expected_revision)
         return await self._change(await self.find(name, owner), changes, expected_revision)
 
     async def _change(self, pack: Pack, changes: Mapping[str, Any], expected_revision: int | None = None) -> Pack:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 
 from lamina.domain.pack import Pack, PackMemory
+from lamina.domain.storable_pack import check_revision
 from lamina.domain.text import check_name
 from lamina.errors import Conflict, LaminaError, MemoryNotFound, PackNotFound
 from lamina.packs.changing import Change
@@ -81,6 +82,8 @@ class Writer:
             MemoryNotFound: the owner sees no such memory.
             Conflict: it has another revision than the expected one, or kept changing; or as `PackStore.save_memory`.
         """
+        if expected_revision is not None:
+            check_revision("expected_revision", expected_revision)
         for _ in range(ATTEMPTS):
             memory = await self.find(id, owner)
             if expected_revision is not None and memory.revision != expected_revision:
