@@ -138,6 +138,39 @@ async def test_while_the_embedder_is_down_memories_are_kept_and_found_by_words(w
     assert (await wafers.retrieve("chip_domain", "boron")).degraded == ()
 
 
+@pytest.mark.parametrize("answer", [[], [None], [["a"]], [[float("nan")] * 256], [[]], [[1.0], [1.0]]])
+async def test_an_embedder_that_answers_rubbish_leaves_packs_to_be_found_by_words(
+    wafers, embedder, monkeypatch, answer
+):
+    async def rubbish(texts):
+        return answer
+
+    async def rubbish_query(text):
+        return answer[0] if answer else None
+
+    monkeypatch.setattr(embedder, "embed_documents", rubbish)
+    monkeypatch.setattr(embedder, "embed_query", rubbish_query)
+    await wafers.create("pumps", "project", description="Pumps and valves")
+    found = await wafers.discover("valves")
+    assert [match.pack.name for match in found] == ["pumps"]
+    assert found.degraded
+
+
+async def test_whatever_an_embedder_raises_a_memory_is_added_whole_or_not_at_all(wafers, embedder, monkeypatch):
+    async def burst(texts):
+        raise RuntimeError("boom")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(embedder, "embed_documents", burst)
+        with pytest.raises(RuntimeError):
+            await wafers.add("chip_domain", "New", relationships=[{"type": "supersedes", "target_id": "a"}])
+        edited = await wafers.update_memory("b", content="A lithography step, anew")
+    assert [each.id for each in await wafers.memories("chip_domain")] == ["a", "b", "c"]
+    await wafers.pin("c")
+    assert await waiting(wafers) == []
+    assert (await wafers._index.rows(["b"]))["b"].entry.content == edited.content
+
+
 async def test_a_memory_keeps_its_vector_when_anything_but_its_content_changes(wafers, embedder, fade):
     before = (await wafers._index.rows(["a"]))["a"].entry.embedding
     embedder.is_down = True

@@ -9,6 +9,7 @@ from typing import Any, Final
 from lamina.domain.pack import Pack, PackStatus, PackSummary
 from lamina.domain.storable_pack import check_revision, storable_pack
 from lamina.domain.text import check_name
+from lamina.domain.validation import check_vector
 from lamina.errors import Conflict, PackNotFound, ProviderError
 from lamina.ports.clock import Clock
 from lamina.ports.embedder import Embedder, Fingerprint
@@ -131,7 +132,8 @@ class PackHeads:
         if self._embedder is not None:
             try:
                 (vector,) = await self._embedder.embed_documents([pack_text(pack)])
-            except ProviderError as error:
+                check_vector(vector)
+            except (ProviderError, ValueError, TypeError) as error:  # or what it gave is not one vector
                 log.warning("the pack %s is found by words alone: %s", pack.id, type(error).__name__)
             else:
                 mark = Fingerprint(self._embedder.provider, self._embedder.model, len(vector))

@@ -60,7 +60,7 @@ class Writer:
         await self._store.add_memories(memories, now=now)
         try:
             await self._index.project(memories)
-        except LaminaError:
+        except Exception:  # an embedder may be a host's own
             await self._take_back(memories)
             raise
         await self.reflect([])
@@ -157,7 +157,7 @@ class Writer:
             if ids:
                 await self._index.project(await self._store.get_memories(self._tenant, ids))
             await self._index.mend()
-        except LaminaError as error:
+        except Exception as error:  # an embedder may be a host's own
             log.warning("the index of packs is behind the store: %s", type(error).__name__, exc_info=True)
 
     async def _take_back(self, memories: Sequence[PackMemory]) -> None:
