@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lamina.domain.pack import DEFAULT_DECAYS, PackType
 from lamina.domain.pack_decay import DEFAULT_STEPS, Decay, Tier, next_step, tier_at
-from lamina.errors import InvalidInput
+from lamina.errors import InvalidInput, InvalidType
 
 ORDER = list(Tier)
 SINCE = datetime(2026, 3, 1, 9, tzinfo=UTC)
@@ -110,3 +110,18 @@ def test_a_decay_that_makes_no_sense_is_refused_by_its_field(unit, steps, field)
     with pytest.raises(InvalidInput) as caught:
         Decay(unit, steps)
     assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("unit", "steps"),
+    [
+        (60, (1, 2, 4, 8)),
+        (None, (1, 2, 4, 8)),
+        (timedelta(days=1), None),
+        (timedelta(days=1), "1248"),
+        (timedelta(days=1), ("1", "2")),
+    ],
+)
+def test_a_decay_of_other_types_is_refused_as_such(unit, steps):
+    with pytest.raises(InvalidType, match="decay"):
+        Decay(unit, steps)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lamina.domain.memory import Layer, Trust
-from lamina.errors import InvalidInput
+from lamina.errors import InvalidInput, InvalidType
 from lamina.memory.factory import create_memory_engine
 
 
@@ -39,6 +39,28 @@ async def test_a_type_can_be_given_and_one_that_there_is_not_is_refused(wafers, 
         await wafers.import_entries("chip_domain", entries)
     report = await wafers.import_entries("chip_domain", entries, memory_type="policy")
     assert (await wafers.memory(report.added[0])).memory_type == "policy"
+
+
+@pytest.mark.parametrize("pack_owner", [None, "noor"])
+async def test_a_personal_memory_is_not_imported_where_others_than_its_owner_read_it(packs, engine, pack_owner):
+    await engine.store("Mira's own", owner="mira")
+    entries = await engine.query(None, owner="mira")
+    for owner in (pack_owner, "mira"):
+        await packs.create("notes", "project", owner=owner)
+    with pytest.raises(InvalidInput, match="personal"):
+        await packs.import_entries("notes", entries, owner=pack_owner)
+    assert await packs.memories("notes", owner=pack_owner) == []
+    assert (await packs.import_entries("notes", entries, owner="mira")).added
+
+
+async def test_what_is_of_another_tenant_or_no_entry_is_not_imported(wafers, engine):
+    await engine.store("x")
+    (entry,) = await engine.query(None)
+    with pytest.raises(InvalidInput, match="another tenant"):
+        await wafers.import_entries("chip_domain", [entry.replace(tenant="acme")])
+    for entries in (None, "text", ["text"], {"a": entry}):
+        with pytest.raises(InvalidType, match="entries"):
+            await wafers.import_entries("chip_domain", entries)
 
 
 @pytest.mark.parametrize(

@@ -215,3 +215,33 @@ async def test_a_status_is_changed_together_with_all_else_and_not_to_deleted(waf
     assert (await wafers.update("chip_domain", status="active")).status == "active"
     with pytest.raises(InvalidInput, match="Delete the pack"):
         await wafers.update("chip_domain", status="deleted")
+
+
+@pytest.mark.parametrize("permanent", [False, True])
+async def test_a_deletion_of_an_own_pack_that_is_asked_for_again_never_means_the_shared_one(packs, permanent):
+    for owner in (None, "mira"):
+        await packs.create("notes", "project", owner=owner)
+        await packs.add("notes", "A text", id=f"of {owner}", owner=owner)
+    assert await packs.delete("notes", owner="mira")
+    assert await packs.delete("notes", permanent=permanent, owner="mira") is permanent
+    assert [each.id for each in await packs.memories("notes")] == ["of None"]
+
+
+async def test_an_edit_of_an_own_pack_that_is_deleted_meanwhile_does_not_land_in_the_shared_one(
+    open_packs, monkeypatch
+):
+    packs, other = await open_packs(), await open_packs()
+    for owner in (None, "mira"):
+        await packs.create("notes", "project", owner=owner)
+    save, saved = packs.kept.save_pack, []
+
+    async def save_after_a_deletion(pack, **options):
+        saved.append(pack.id)
+        if len(saved) == 1:
+            await other.delete("notes", owner="mira")
+        return await save(pack, **options)
+
+    monkeypatch.setattr(packs.kept, "save_pack", save_after_a_deletion)
+    with pytest.raises(PackNotFound):
+        await packs.update("notes", description="My very own words", owner="mira")
+    assert (await packs.get("notes")).description == ""

@@ -65,6 +65,12 @@ async def test_what_failed_is_mended_when_the_packs_are_opened_again(wafers, ope
     assert ids(await again.retrieve("chip_domain", "boron", mode="text")) == ["c"]
 
 
+async def test_packs_that_were_closed_can_be_opened_again(wafers, open_packs):
+    await wafers.close()
+    await wafers.initialize()
+    assert ids(await wafers.retrieve("chip_domain", "clean room", limit=1)) == ["a"]
+
+
 async def test_a_memory_is_given_back_whole_even_if_its_row_cannot_be_written(wafers, fade):
     await fade(wafers, "c", "summary", "Etching")
     wafers.rows.fails_to_write = True
@@ -91,16 +97,20 @@ async def test_what_is_deleted_stays_away_though_its_row_is_still_there(wafers):
     assert await waiting(wafers) == []
 
 
-async def test_a_pack_that_cannot_be_removed_for_good_is_deleted_and_can_be_removed_later(wafers):
+@pytest.mark.parametrize("by_id", [True, False])
+async def test_a_pack_that_cannot_be_removed_for_good_is_deleted_and_can_be_removed_later(wafers, by_id):
     (summary,) = await wafers.list()
+    asked = summary.id if by_id else summary.name
     wafers.rows.fails_to_delete = True
     with pytest.raises(AdapterUnavailable):
         await wafers.delete("chip_domain", permanent=True)
     with pytest.raises(PackNotFound):
         await wafers.get("chip_domain")
     wafers.rows.fails_to_delete = False
-    assert await wafers.delete(summary.id, permanent=True)
+    assert await wafers.delete(asked, permanent=True)
+    assert not await wafers.delete(asked, permanent=True)
     assert await wafers._index.rows(["a", "b", "c"]) == {}
+    assert await wafers.list(status="deleted") == []
 
 
 async def test_rows_of_nothing_are_purged_and_others_stay(wafers):
@@ -128,6 +138,39 @@ async def test_while_the_embedder_is_down_memories_are_kept_and_found_by_words(w
     assert (await wafers.retrieve("chip_domain", "boron")).degraded == ()
 
 
+@pytest.mark.parametrize("answer", [[], [None], [["a"]], [[float("nan")] * 256], [[]], [[1.0], [1.0]]])
+async def test_an_embedder_that_answers_rubbish_leaves_packs_to_be_found_by_words(
+    wafers, embedder, monkeypatch, answer
+):
+    async def rubbish(texts):
+        return answer
+
+    async def rubbish_query(text):
+        return answer[0] if answer else None
+
+    monkeypatch.setattr(embedder, "embed_documents", rubbish)
+    monkeypatch.setattr(embedder, "embed_query", rubbish_query)
+    await wafers.create("pumps", "project", description="Pumps and valves")
+    found = await wafers.discover("valves")
+    assert [match.pack.name for match in found] == ["pumps"]
+    assert found.degraded
+
+
+async def test_whatever_an_embedder_raises_a_memory_is_added_whole_or_not_at_all(wafers, embedder, monkeypatch):
+    async def burst(texts):
+        raise RuntimeError("boom")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(embedder, "embed_documents", burst)
+        with pytest.raises(RuntimeError):
+            await wafers.add("chip_domain", "New", relationships=[{"type": "supersedes", "target_id": "a"}])
+        edited = await wafers.update_memory("b", content="A lithography step, anew")
+    assert [each.id for each in await wafers.memories("chip_domain")] == ["a", "b", "c"]
+    await wafers.pin("c")
+    assert await waiting(wafers) == []
+    assert (await wafers._index.rows(["b"]))["b"].entry.content == edited.content
+
+
 async def test_a_memory_keeps_its_vector_when_anything_but_its_content_changes(wafers, embedder, fade):
     before = (await wafers._index.rows(["a"]))["a"].entry.embedding
     embedder.is_down = True
@@ -147,6 +190,18 @@ async def test_a_faded_row_leaves_nothing_of_the_original_behind(wafers, fade, t
     wal = tmp_path / "lamina.db-wal"
     await wafers.close()
     assert not wal.exists() or not wal.read_bytes()
+    assert b"xylitolmarker" not in (tmp_path / "lamina.db").read_bytes()
+
+
+async def test_a_row_that_a_failure_left_two_revisions_behind_leaves_nothing_of_the_original_either(wafers, tmp_path):
+    await wafers.update_memory("a", content="The secret ingredient is xylitolmarker")
+    wafers.rows.fails_to_write = True
+    await wafers.update_memory("a", content="The ingredient is not told")
+    wafers.rows.fails_to_write = False
+    await wafers.pin("a")
+    row = (await wafers._index.rows(["a"]))["a"]
+    assert await wafers.rows.history(wafers._index.scope_of(row.pack_id), row.entry.id) == []
+    await wafers.close()
     assert b"xylitolmarker" not in (tmp_path / "lamina.db").read_bytes()
 
 

@@ -302,3 +302,37 @@ async def test_listing_filters_and_its_pages_tile(wafers):
     for wrong in ({"limit": 0}, {"limit": -1}, {"limit": 10**9}, {"offset": -1}, {"min_confidence": 2}):
         with pytest.raises(InvalidInput):
             await contents(**wrong)
+
+
+@pytest.mark.parametrize("items", [None, 7, "one text", b"bytes", {"content": "one mapping"}])
+async def test_what_is_not_several_memories_is_refused_and_not_taken_apart(wafers, items):
+    with pytest.raises(InvalidType, match="items"):
+        await wafers.add_many("chip_domain", items)
+    assert await wafers.count_memories("chip_domain") == 3
+
+
+@pytest.mark.parametrize(
+    ("verb", "arguments"),
+    [
+        ("delete", {"name": "chip_domain", "permanent": "false"}),
+        ("delete_memory", {"id": "a", "permanent": "false"}),
+        ("memory", {"id": "a", "touch": "no"}),
+        ("memories", {"pack": "chip_domain", "touch": None}),
+        ("memories", {"pack": "chip_domain", "include_archived": "no"}),
+        ("retrieve", {"pack": "chip_domain", "query": "wafer", "touch": 0}),
+        ("retrieve", {"pack": "chip_domain", "query": "wafer", "include_superseded": "no"}),
+        ("search", {"query": "wafer", "touch": "no"}),
+        ("update", {"name": "chip_domain", "description": "x", "expected_revision": "1"}),
+        ("update_memory", {"id": "a", "confidence": 0.5, "expected_revision": "1"}),
+    ],
+)
+async def test_a_text_is_not_taken_for_a_yes_nor_for_a_number(wafers, verb, arguments):
+    with pytest.raises((InvalidType, InvalidInput), match=list(arguments)[-1]):
+        await getattr(wafers, verb)(**arguments)
+    assert [each.access_count for each in await wafers.memories("chip_domain", touch=False)] == [0, 0, 0]
+
+
+async def test_a_search_that_asks_for_too_much_is_told_which_argument_does(wafers):
+    for name in ("packs", "per_pack", "min_pack_score"):
+        with pytest.raises(InvalidInput, match=rf"^{name}:"):
+            await wafers.search("wafer", **{name: 5_000})

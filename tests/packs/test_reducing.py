@@ -131,9 +131,16 @@ def test_the_size_is_bounded_by_the_tier(words, tier):
         assert estimate_tokens(left) <= min(total, aim_of(tier).limit(total))
 
 
-def test_a_long_text_takes_time_in_proportion_to_its_length():
+@pytest.mark.parametrize("kind", ["notes", "cells", "rows", "names"])
+def test_a_long_text_takes_time_in_proportion_to_its_length(kind):
     """Counted in calls, not in seconds, which depend on the machine."""
-    calls = [_calls(("\n".join(NOTES) + "\n") * times) for times in (10, 20)]
+    make = {
+        "notes": lambda times: ("\n".join(NOTES) + "\n") * times,
+        "cells": lambda times: ", ".join(str(number) for number in range(200 * times)),
+        "rows": lambda times: "\n".join(f"{number} | {number % 7}" for number in range(100 * times)),
+        "names": lambda times: " and ".join(f"Mira{number} Keller" for number in range(50 * times)),
+    }[kind]
+    calls = [_calls(make(times)) for times in (10, 20)]
     assert calls[1] < 2.6 * calls[0]
 
 

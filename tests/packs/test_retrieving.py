@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
+from lamina.domain.lexical import similarities
 from lamina.domain.pack_decay import TIER_FACTORS, Tier
 from lamina.domain.recall import Reason
 from lamina.errors import InvalidInput, PackNotFound
+from lamina.packs import discovering
 from lamina.settings.packs import PacksConfig
 from lamina.testing import HashingEmbedder
 
@@ -43,6 +47,20 @@ async def test_packs_are_discovered_by_what_they_say_they_are_about(several):
     assert names(await several.discover("wafer yield", tags=["yield", "bread"])) == ["bakery"]
     best = matches[0].score
     assert names(await several.discover("wafer yield", min_score=best)) == ["chip_domain"]
+
+
+async def test_many_packs_are_compared_in_a_thread_to_the_same_end(several, monkeypatch):
+    found = await several.discover("wafer yield", limit=9)
+    threads = set()
+
+    def noted(*arguments):
+        threads.add(threading.current_thread())
+        return similarities(*arguments)
+
+    monkeypatch.setattr(discovering, "similarities", noted)
+    monkeypatch.setattr(discovering, "_FEW", 0)
+    assert await several.discover("wafer yield", limit=9) == found
+    assert threads.isdisjoint({threading.main_thread()})
 
 
 async def test_a_pack_is_discovered_by_a_new_description_and_not_by_the_old_one(several):

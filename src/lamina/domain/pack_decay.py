@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
-from lamina.errors import InvalidInput
+from lamina.errors import InvalidInput, InvalidType
 
 __all__ = ["DEFAULT_STEPS", "TIER_FACTORS", "Decay", "Tier", "next_step", "tier_at"]
 
@@ -48,12 +48,19 @@ class Decay:
 
     Raises:
         InvalidInput: the unit is not above zero, or the steps are not four numbers that grow.
+        InvalidType: the unit is no timedelta, or the steps are no numbers.
     """
 
     unit: timedelta
     steps: tuple[float, ...] = DEFAULT_STEPS
 
     def __post_init__(self) -> None:
+        unit: Any = self.unit
+        steps: Any = self.steps
+        if not isinstance(unit, timedelta):
+            raise InvalidType("decay.unit", f"must be a time, not {type(unit).__name__}", "Give a timedelta.")
+        if not isinstance(steps, list | tuple) or not all(isinstance(each, int | float) for each in steps):
+            raise InvalidType("decay.steps", "must be four numbers", "Give such as (1, 2, 4, 8).")
         if not timedelta() < self.unit <= _MAX_UNIT:
             raise InvalidInput("decay.unit", f"is {self.unit}", "Give a time above zero, and at most 100 years.")
         is_growing = all(one < other for one, other in pairwise((0.0, *self.steps)))

@@ -11,7 +11,7 @@ from lamina.domain.text import check_name
 from lamina.domain.validation import check_whole_number
 from lamina.memory.inputs import read_mode, read_query, read_tags
 from lamina.packs.discovering import DiscoverRequest
-from lamina.packs.inputs import read_confidence, read_kind, read_text
+from lamina.packs.inputs import read_confidence, read_flag, read_kind, read_text
 from lamina.packs.retrieving import RetrieveRequest
 from lamina.ports.pack_store import FOUND_TIERS, PackMemoryQuery, PackQuery
 from lamina.settings.packs import PacksConfig
@@ -31,9 +31,9 @@ class Arguments:
         self._tenant = tenant
         self._config = config
 
-    def limit(self, value: object) -> int:
+    def limit(self, value: object, field: str = "limit") -> int:
         """How many at most."""
-        return check_whole_number("limit", value, 1, self._config.max_limit)
+        return check_whole_number(field, value, 1, self._config.max_limit)
 
     def packs(
         self, *, type: PackType | str | None, tag: str | None, status: PackStatus | str, owner: str | None
@@ -66,8 +66,8 @@ class Arguments:
             name=None if name is None else check_name("name", name),
             tags=tuple(read_tags("tags", tags)),
             min_confidence=read_confidence(min_confidence, "min_confidence"),
-            tiers=frozenset(Tier) if include_archived else FOUND_TIERS,
-            include_superseded=include_superseded,
+            tiers=frozenset(Tier) if read_flag("include_archived", include_archived) else FOUND_TIERS,
+            include_superseded=read_flag("include_superseded", include_superseded),
         )
 
     def retrieve(
@@ -87,7 +87,7 @@ class Arguments:
             mode=read_mode(mode, self._config.search_mode),
             limit=min(self._config.limit, self._config.max_limit) if limit is None else self.limit(limit),
             min_score=read_confidence(min_score, "min_score"),
-            touch=touch,
+            touch=read_flag("touch", touch),
         )
 
     def discover(

@@ -20,7 +20,7 @@ from lamina.packs.changing import pack_changes
 from lamina.packs.discovering import Discoverer
 from lamina.packs.fading import Fading
 from lamina.packs.heads import PackHeads, summary_of
-from lamina.packs.inputs import read_by, read_decay, read_kind, read_metadata, read_names, read_text
+from lamina.packs.inputs import read_by, read_decay, read_flag, read_kind, read_metadata, read_names, read_text
 from lamina.packs.pack_index import PackIndex
 from lamina.packs.reducers import Reducer
 from lamina.packs.retrieving import Retriever
@@ -92,7 +92,7 @@ class PackCatalogue:
 
     async def close(self) -> None:
         """Let go of the store, the adapter and the embedder; not to be called where others use them. Idempotent."""
-        await self._index.adapter.close()
+        await self._index.close()
         await self._store.close()
         if self.embedder is not None:
             await self.embedder.close()
@@ -223,10 +223,11 @@ class PackCatalogue:
     async def delete(self, name: str, *, permanent: bool = False, owner: str | None = None) -> bool:
         """Delete the pack with its memories; False if there is none that the owner sees.
 
-        Its name is free afterwards. With `permanent` it is removed for good; a pack that was deleted before
-        is named by its id then.
+        Its name is free afterwards. With `permanent` it is removed for good, and if it is deleted already those
+        that had its name, or its id, are: so what failed half-way can be done again. While an own pack of this name
+        is deleted and not removed, the owner's call never means the shared one.
         """
-        return await self._writer.delete_pack(name, owner, permanent=permanent)
+        return await self._writer.delete_pack(name, owner, permanent=read_flag("permanent", permanent))
 
     async def summary(self, name: str, *, owner: str | None = None) -> PackSummary:
         """The first layer: what the pack is about. Reads nothing of its memories."""

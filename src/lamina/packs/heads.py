@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Self
 
 from lamina.domain.pack import Pack, PackStatus, PackSummary
-from lamina.domain.storable_pack import storable_pack
+from lamina.domain.storable_pack import check_revision, storable_pack
 from lamina.domain.text import check_name
+from lamina.domain.validation import check_vector
 from lamina.errors import Conflict, PackNotFound, ProviderError, ScopeError
 from lamina.ports.clock import Clock
 from lamina.ports.embedder import Embedder, Fingerprint
@@ -109,8 +110,14 @@ class PackHeads:
             Conflict: it has another revision than the expected one, or kept changing.
             PackExists: the owner has another pack of the new name.
         """
+        if expected_revision is not None:
+            check_revision("expected_revision", expected_revision)
+        return await self._change(await self.find(name, owner), changes, expected_revision)
+
+    async def _change(self, pack: Pack, changes: Mapping[str, Any], expected_revision: int | None = None) -> Pack:
+        self.check_change(pack)
+        name = pack.name
         for _ in range(ATTEMPTS):
-            pack = await self.find_to_change(name, owner)
             if expected_revision is not None and pack.revision != expected_revision:
                 problem = f"it has revision {pack.revision}, not {expected_revision}"
                 raise Conflict(f"The pack {name!r}", problem)
@@ -121,7 +128,31 @@ class PackHeads:
                 saved = await self._store.get_packs(self._tenant, [pack.id])
                 if saved:
                     return saved[0]
+            # By its id: if the owner's own is gone by now, its name means the shared one.
+            current = await self.visible([pack.id], pack.owner)
+            if pack.id not in current:
+                raise PackNotFound(name)
+            pack = current[pack.id]
         raise Conflict(f"The pack {name!r}", f"it changed {ATTEMPTS} times while it was being edited")
+
+    async def delete(self, name: str, owner: str | None) -> Pack:
+        """Mark the pack as deleted; never the shared one where the owner has deleted an own one of this name.
+
+        Raises:
+            PackNotFound: there is none of this name.
+        """
+        pack = await self.find(name, owner)
+        if pack.owner != owner and any(each.owner == owner for each in await self.deleted(name, owner)):
+            raise PackNotFound(name)
+        return await self._change(pack, {"status": PackStatus.DELETED})
+
+    async def deleted(self, name: str, owner: str | None) -> list[Pack]:
+        """What was deleted and has this id, or else this name: of the owner's own, or else of the shared ones."""
+        query = PackQuery(tenant=self._tenant, owner=owner, statuses=frozenset({PackStatus.DELETED}))
+        found = await self._store.list_packs(query)
+        named = [pack for pack in found if pack.name == name]
+        own = [pack for pack in named if pack.owner is not None]
+        return [pack for pack in found if pack.id == name] or own or named
 
     async def embed_anew(self, *, force: bool) -> int:
         """Give each pack that has no vector of the embedder's model, or with `force` each, a new one; how many."""
@@ -139,7 +170,8 @@ class PackHeads:
         if self._embedder is not None:
             try:
                 (vector,) = await self._embedder.embed_documents([pack_text(pack)])
-            except ProviderError as error:
+                check_vector(vector)
+            except (ProviderError, ValueError, TypeError) as error:  # or what it gave is not one vector
                 log.warning("the pack %s is found by words alone: %s", pack.id, type(error).__name__)
             else:
                 mark = Fingerprint(self._embedder.provider, self._embedder.model, len(vector))

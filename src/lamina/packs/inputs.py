@@ -9,8 +9,10 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, TypeVar
 
+from lamina.domain.memory import DEFAULT_NAME, SHARED_LAYERS, MemoryEntry
 from lamina.domain.pack import MemoryType, Pack, PackMemory, PackSource, Relationship
 from lamina.domain.pack_decay import DEFAULT_STEPS, Decay
+from lamina.domain.storable import check_class
 from lamina.domain.text import check_name, clean
 from lamina.domain.validation import check_unit_interval, clean_metadata
 from lamina.errors import InvalidInput, InvalidType
@@ -23,7 +25,9 @@ __all__ = [
     "read_by",
     "read_confidence",
     "read_decay",
-    "read_input",
+    "read_entries",
+    "read_flag",
+    "read_inputs",
     "read_kind",
     "read_metadata",
     "read_names",
@@ -54,8 +58,32 @@ class PackMemoryInput:
     id: str | None = None
 
 
-def read_input(item: object) -> PackMemoryInput:
-    """The item as a `PackMemoryInput`: text, a mapping with its fields, or one itself."""
+def read_inputs(items: object) -> list[PackMemoryInput]:
+    """Each item as a `PackMemoryInput`: from text, from a mapping with its fields, or one itself."""
+    return [_read_input(item) for item in _read_several("items", items)]
+
+
+def read_entries(entries: object, pack: Pack) -> list[MemoryEntry]:
+    """Entries of a memory engine that those may see who see the pack: what is nobody's own, shared or its owner's."""
+    found = []
+    for entry in _read_several("entries", entries):
+        check_class("entries", entry, MemoryEntry)
+        if entry.tenant != pack.tenant:
+            raise InvalidInput("entries", "holds one of another tenant", "Import into packs of its own tenant.")
+        if entry.layer not in SHARED_LAYERS and entry.owner not in {DEFAULT_NAME, pack.owner}:
+            remedy = "Import into a pack of that owner, or add what others may read."
+            raise InvalidInput("entries", "holds a personal memory of an owner who is not the pack's", remedy)
+        found.append(entry)
+    return found
+
+
+def _read_several(field: str, value: object) -> list[Any]:
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise InvalidType(field, f"must be several, not {type(value).__name__}", "Give a list.")
+    return list(value)
+
+
+def _read_input(item: object) -> PackMemoryInput:
     if isinstance(item, PackMemoryInput):
         return item
     if isinstance(item, str):
@@ -108,6 +136,13 @@ def read_by(value: object) -> str:
     if value not in ("name", "id"):
         raise InvalidInput("by", f"{value!r:.60} is unknown", "Use 'name' or 'id'.")
     return str(value)
+
+
+def read_flag(field: str, value: object) -> bool:
+    """True or False themselves: what a caller means by the text 'false' is anybody's guess."""
+    if not isinstance(value, bool):
+        raise InvalidType(field, f"must be True or False, not {type(value).__name__}", "Give a bool.")
+    return value
 
 
 def read_text(field: str, value: object) -> str:
@@ -166,7 +201,7 @@ def read_decay(value: object) -> Decay | None:
         raise InvalidType("decay.unit", f"must be a time, not {type(unit).__name__}", "Give seconds, or a timedelta.")
     if not isinstance(steps, list | tuple) or not all(map(_is_number, steps)):
         raise InvalidType("decay.steps", "must be four numbers", "Give such as [1, 2, 4, 8].")
-    return Decay(unit, tuple(map(float, steps)))
+    return Decay(unit, tuple(steps))
 
 
 def _is_number(value: object) -> bool:

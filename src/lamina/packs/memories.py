@@ -12,7 +12,7 @@ from lamina.domain.pack import MemoryType, PackMemory, PackSource, Relationship
 from lamina.errors import MemoryNotFound
 from lamina.packs.catalogue import PackCatalogue
 from lamina.packs.changing import archived, memory_changes, pinned, restored, unpinned
-from lamina.packs.inputs import PackMemoryInput, read_input, read_names
+from lamina.packs.inputs import PackMemoryInput, read_flag, read_inputs, read_names
 from lamina.ports.pack_store import FOUND_TIERS
 
 __all__ = ["PackMemories"]
@@ -71,7 +71,7 @@ class PackMemories(PackCatalogue):
     ) -> builtins.list[PackMemory]:
         """Add memories, all or none, in order; each is a text, a mapping of `add`'s arguments, or an input."""
         found = await self._heads.find_to_change(pack, owner)
-        return await self._writer.add(found, [read_input(item) for item in items])
+        return await self._writer.add(found, read_inputs(items))
 
     async def memory(self, id: str, *, touch: bool = True, owner: str | None = None) -> PackMemory:
         """The memory of this id. One that is superseded or archived counts as no access.
@@ -79,8 +79,9 @@ class PackMemories(PackCatalogue):
         Raises:
             MemoryNotFound: there is none that the owner sees.
         """
+        wants_touch = read_flag("touch", touch)
         memory = await self._writer.find(id, owner)
-        is_read = touch and memory.tier in FOUND_TIERS and memory.superseded_by is None
+        is_read = wants_touch and memory.tier in FOUND_TIERS and memory.superseded_by is None
         shown = await self._retriever.shown([memory], touch=is_read)
         if not shown:
             raise MemoryNotFound(id)
@@ -186,7 +187,7 @@ class PackMemories(PackCatalogue):
         With `permanent` it is removed for good, even one that was deleted before, and what it superseded is
         live again. If its row cannot be removed, that is raised, and nobody finds the memory meanwhile.
         """
-        return await self._writer.delete(id, owner, permanent=permanent)
+        return await self._writer.delete(id, owner, permanent=read_flag("permanent", permanent))
 
     async def memories(
         self,
@@ -211,6 +212,7 @@ class PackMemories(PackCatalogue):
             PackNotFound: there is no such pack that the owner sees.
             InvalidInput: an argument is out of range.
         """
+        wants_touch = read_flag("touch", touch)
         packs = await self._found(pack, owner)
         asked = self._arguments.memories(
             packs,
@@ -223,7 +225,7 @@ class PackMemories(PackCatalogue):
         )
         size = self._arguments.limit(limit)
         page = await self._store.find_memories(asked, limit=size, offset=offset, with_content=False)
-        return await self._retriever.shown(page, touch=touch)
+        return await self._retriever.shown(page, touch=wants_touch)
 
     async def count_memories(
         self,

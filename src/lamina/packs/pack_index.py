@@ -67,6 +67,11 @@ class PackIndex:
             await self.space.load()
             self._is_loaded = True
 
+    async def close(self) -> None:
+        """Let go of the adapter; `load` opens it again."""
+        self._is_loaded = False
+        await self.adapter.close()
+
     async def write(self, memories: Sequence[PackMemory], texts: Mapping[str, str] = _NO_TEXTS) -> None:
         """Write a row for each memory, and delete that of its former revision.
 
@@ -122,19 +127,14 @@ class PackIndex:
 
     async def rows(self, ids: Iterable[str]) -> dict[str, PackRow]:
         """The newest row of each memory that has one, with its vector, by the memory's id."""
-        places = [f"{slot}:{id}" for id in dict.fromkeys(ids) for slot in SLOTS]
-        if places:
-            await self.load()
-        found = await asyncio.gather(*(self.adapter.get(self._rows.scope, place) for place in places))
-        return _newest(self._row(entry) for entry in found if entry is not None)
+        return _newest(await self._all_rows(ids))
 
     async def remove(self, ids: Iterable[str]) -> None:
         """Delete the rows of these memories, with all that the adapter remembers of them."""
-        places = [f"{slot}:{id}" for id in dict.fromkeys(ids) for slot in SLOTS]
+        places = _places(ids)
         if places:
             await self.load()
-        for start in range(0, len(places), BATCH):
-            await self.adapter.delete_many(self._rows.scope, places[start : start + BATCH])
+        await self._delete(places)
 
     async def remove_pack(self, pack_id: str) -> None:
         """Delete all rows of a pack."""
@@ -163,7 +163,8 @@ class PackIndex:
 
     async def _write(self, memories: Sequence[PackMemory], texts: Mapping[str, str]) -> None:
         packs = await self._open_packs(memories)
-        former = await self.rows(each.id for each in memories if each.revision > 1)
+        found = await self._all_rows(each.id for each in memories if each.revision > 1)
+        former, taken = _newest(found), {row.entry.id for row in found}
         originals = await self._needed_originals(memories, former)
         drafts: list[tuple[MemoryEntry, str]] = []
         for each in memories:
@@ -179,10 +180,22 @@ class PackIndex:
         await self.space.embed_new([entry for entry, _ in drafts if entry.embedding is None])
         for entry, text in drafts:
             entry.content = text
+        # A failure may have skipped a revision: a row that is replaced would leave its text in the history.
+        await self._delete([entry.id for entry, _ in drafts if entry.id in taken])
         await self._rows.write([entry for entry, _ in drafts])
-        former_places = [row_id(each.id, each.revision - 1) for each in memories if each.revision > 1]
-        if former_places:
-            await self.adapter.delete_many(self._rows.scope, former_places)
+        await self._delete([row_id(each.id, each.revision - 1) for each in memories if each.revision > 1])
+
+    async def _all_rows(self, ids: Iterable[str]) -> list[PackRow]:
+        """All rows of these memories: a failure may have left two of one."""
+        places = _places(ids)
+        if places:
+            await self.load()
+        found = await asyncio.gather(*(self.adapter.get(self._rows.scope, place) for place in places))
+        return [self._row(entry) for entry in found if entry is not None]
+
+    async def _delete(self, places: Sequence[str]) -> None:
+        for start in range(0, len(places), BATCH):
+            await self.adapter.delete_many(self._rows.scope, places[start : start + BATCH])
 
     async def _kept(self, ids: Sequence[str]) -> set[str]:
         """Those of the ids that are memories of packs that are not deleted."""
@@ -251,6 +264,10 @@ class PackIndex:
 
     def _row(self, entry: MemoryEntry) -> PackRow:
         return read_row(entry, self.adapter.name)
+
+
+def _places(ids: Iterable[str]) -> list[str]:
+    return [f"{slot}:{id}" for id in dict.fromkeys(ids) for slot in SLOTS]
 
 
 def _any_pack(tenant: str) -> PackQuery:

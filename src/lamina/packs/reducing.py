@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -75,6 +76,8 @@ _WORDS_AFTER: Final = 4
 _FACTS_SHARE: Final = 0.6
 """Of the room, what bare facts may take before anything around them is looked at."""
 
+_LONGEST: Final = re.compile(r".{1,2000}(?!\S)|.{1,2000}", re.DOTALL)
+"""A table may be one sentence for want of a full stop; what is done within one takes the square of its length."""
 _BREAK: Final = re.compile(
     r"[,;—–、，；)\]}|。]\s*|:\s+|：|\s(?=[(\[{])|\s(?=(?:and|but|because|which|who|when|while|where)\s)"
 )
@@ -200,10 +203,7 @@ class _Extract:
         for _ in range(_WORDS_AFTER):
             self._recount()
             self._lengthen()
-        left = self._joined()
-        while estimate_tokens(left) > max(self._limit, self._room) and self._drop_last():
-            left = self._joined()
-        return left or self._beginning()
+        return self._fitting() or self._beginning()
 
     def _recount(self) -> None:
         """Take for used what the picks have together, which is a little less than what they have one by one."""
@@ -298,16 +298,20 @@ class _Extract:
                 self._covered.add(fact.text)
                 self._covered.update(fact.text.split())
 
-    def _joined(self) -> str:
+    def _parts(self) -> list[str]:
         parts = (_trimmed(each.text[start:end]) for each in self._sentences for start, end in each.picked)
-        return _JOIN.join(part for part in parts if part)
+        return [part for part in parts if part]
 
-    def _drop_last(self) -> bool:
-        for sentence in reversed(self._sentences):
-            if sentence.picked:
-                sentence.picked.pop()
-                return True
-        return False
+    def _joined(self) -> str:
+        return _JOIN.join(self._parts())
+
+    def _fitting(self) -> str:
+        """What is picked, without the last of it that are too many tokens."""
+        parts, limit = self._parts(), max(self._limit, self._room)
+        if estimate_tokens(_JOIN.join(parts)) <= limit:
+            return _JOIN.join(parts)
+        kept = bisect_right(range(len(parts)), limit, key=lambda last: estimate_tokens(_JOIN.join(parts[: last + 1])))
+        return _JOIN.join(parts[:kept])
 
     def _beginning(self) -> str:
         """As much of the text as there is room for, where nothing else could be picked."""
@@ -320,7 +324,8 @@ class _Extract:
 
 
 def _read(text: str) -> Iterator[_Sentence]:
-    said = [each for each in sentences(text) if not _ORDINAL.fullmatch(each)]
+    found = (piece for each in sentences(text) for piece in _LONGEST.findall(each))
+    said = [each for each in found if not _ORDINAL.fullmatch(each)]
     lower = {word for each in said for word in each.split() if word.islower()}
     for place, sentence in enumerate(said):
         yield _Sentence(place, sentence, list(_facts(sentence, lower)))

@@ -11,7 +11,6 @@ from lamina.domain.filters import And, Filter, MemoryFilter, Where
 from lamina.domain.pack import PackHit, PackMemory
 from lamina.domain.pack_decay import TIER_FACTORS, Tier
 from lamina.domain.recall import Degraded, Results, SearchMode
-from lamina.errors import LaminaError
 from lamina.memory.recall import RecallRequest
 from lamina.packs.pack_index import PackIndex
 from lamina.packs.pack_rows import LIVE, MARKER, OWN, REDUCED, PackRow
@@ -113,8 +112,8 @@ class Retriever:
         memories = await self._store.get_memories(self._tenant, raised)
         try:
             await self._index.project(memories)
-        except LaminaError as error:  # the store has them whole; the next change or sweep mends it
-            log.warning("%d memories are whole again, but not yet in the index: %s", len(raised), type(error).__name__)
+        except Exception:  # the store has them whole; the next change or sweep mends it
+            log.warning("%d memories are whole again, but not yet in the index", len(raised), exc_info=True)
         if self._emit is not None:
             facts = {"ids": raised, "packs": sorted({each.pack_id for each in memories})}
             self._emit(Event(EventName.PACK_REPROMOTED, self._clock(), self._tenant, facts))

@@ -14,6 +14,7 @@ from lamina.domain.recall import Results, SearchMode
 from lamina.memory.embedding import Progress, ReembedReport
 from lamina.packs.bridging import ImportReport, entry_of_memory, imported_id, input_of
 from lamina.packs.fading import DegradationReport, FadingStep
+from lamina.packs.inputs import read_confidence, read_entries, read_flag
 from lamina.packs.memories import PackMemories
 from lamina.packs.pack_rows import trust_of
 
@@ -155,7 +156,12 @@ class ContextPacks(PackMemories):
         Raises:
             InvalidInput: the query is blank, or an argument is out of range.
         """
-        matches = await self.discover(query, type=type, limit=packs, min_score=min_pack_score, owner=owner)
+        read_flag("touch", touch)
+        least = read_confidence(min_pack_score, "min_pack_score")
+        self._arguments.limit(per_pack, "per_pack")
+        matches = await self.discover(
+            query, type=type, limit=self._arguments.limit(packs, "packs"), min_score=least, owner=owner
+        )
         hits: builtins.list[PackHit] = []
         degraded = dict.fromkeys(matches.degraded)
         for match in matches:
@@ -226,11 +232,12 @@ class ContextPacks(PackMemories):
 
         Raises:
             PackNotFound: there is none that the owner sees.
-            InvalidInput: an entry names a type that there is not; those before its batch are added.
+            InvalidInput: an entry is of another tenant, or personal and of another owner than the pack, and nothing
+                is added; or one names a type that there is not, and those before its batch are.
         """
         found = await self._heads.find_to_change(pack, owner)
         report = ImportReport()
-        given = {imported_id(found, entry): entry for entry in entries}
+        given = {imported_id(found, entry): entry for entry in read_entries(entries, found)}
         ids = [*given]
         for start in range(0, len(ids), BATCH):
             batch = ids[start : start + BATCH]

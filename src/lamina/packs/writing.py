@@ -6,7 +6,8 @@ import logging
 from collections.abc import Sequence
 from typing import Self
 
-from lamina.domain.pack import Pack, PackMemory, PackStatus
+from lamina.domain.pack import Pack, PackMemory
+from lamina.domain.storable_pack import check_revision
 from lamina.domain.text import check_name
 from lamina.errors import Conflict, LaminaError, MemoryNotFound, PackNotFound
 from lamina.packs.changing import Change
@@ -74,7 +75,7 @@ class Writer:
         await self._store.add_memories(memories, now=now)
         try:
             await self._index.project(memories)
-        except LaminaError:
+        except Exception:  # an embedder may be a host's own
             await self._take_back(memories)
             raise
         await self.reflect([])
@@ -96,6 +97,8 @@ class Writer:
             MemoryNotFound: the owner sees no such memory.
             Conflict: it has another revision than the expected one, or kept changing; or as `PackStore.save_memory`.
         """
+        if expected_revision is not None:
+            check_revision("expected_revision", expected_revision)
         for _ in range(ATTEMPTS):
             memory = await self._find_to_change(id, owner)
             if expected_revision is not None and memory.revision != expected_revision:
@@ -142,30 +145,25 @@ class Writer:
         For good, it is deleted softly first: so whatever fails, it is never found again.
         """
         try:
-            pack = await self._heads.change(name, owner, {"status": PackStatus.DELETED})
+            packs = [await self._heads.delete(name, owner)]
         except PackNotFound:
-            gone = await self._deleted_pack(name, owner) if permanent else None
-            if gone is None:
-                return False
-            pack = gone
-        if not permanent:
-            try:
-                await self._index.remove_pack(pack.id)
-            except LaminaError:
-                log.warning("the pack %s is deleted, but not yet in the index", pack.id, exc_info=True)
-            return True
-        await self._index.remove_pack(pack.id)
-        was_there = await self._store.purge_pack(self._tenant, pack.id)
-        await self.reflect([])
-        return was_there
+            packs = await self._heads.deleted(name, owner) if permanent else []
+            for pack in packs:
+                self._heads.check_change(pack)
+        for pack in packs:
+            await (self._purge_pack(pack) if permanent else self._remove_rows(pack))
+        return bool(packs)
 
-    async def _deleted_pack(self, id: str, owner: str | None) -> Pack | None:
-        found = await self._store.get_packs(self._tenant, [id])
-        deleted = (pack for pack in found if pack.status is PackStatus.DELETED)
-        pack = next((pack for pack in deleted if pack.owner in {None, owner}), None)
-        if pack is not None:
-            self._heads.check_change(pack)
-        return pack
+    async def _remove_rows(self, pack: Pack) -> None:
+        try:
+            await self._index.remove_pack(pack.id)
+        except LaminaError:
+            log.warning("the pack %s is deleted, but not yet in the index", pack.id, exc_info=True)
+
+    async def _purge_pack(self, pack: Pack) -> None:
+        await self._index.remove_pack(pack.id)
+        await self._store.purge_pack(self._tenant, pack.id)
+        await self.reflect([])
 
     async def reflect(self, ids: Sequence[str]) -> None:
         """Make the rows what these memories are now, and mend what earlier failures left.
@@ -176,7 +174,7 @@ class Writer:
             if ids:
                 await self._index.project(await self._store.get_memories(self._tenant, ids))
             await self._index.mend()
-        except LaminaError as error:
+        except Exception as error:  # an embedder may be a host's own
             log.warning("the index of packs is behind the store: %s", type(error).__name__, exc_info=True)
 
     async def _take_back(self, memories: Sequence[PackMemory]) -> None:
