@@ -45,6 +45,7 @@ WHERE: dict[str, tuple[str | None, Callable[[Any, Path], dict[str, Any]]]] = {
     "postgres": ("postgres", lambda server, _folder: {"url": server.url}),
     "redis": ("redis", lambda server, _folder: {"url": server.url}),
     "mongodb": ("mongodb", lambda server, _folder: {"url": server.url, "timeout": 600}),
+    "mongodb-with-products": ("mongodb-with-products", lambda server, _folder: {"url": server.url, "timeout": 600}),
     "qdrant": ("qdrant", lambda server, _folder: {"url": server.url}),
     "turso": ("turso", lambda server, _folder: {"url": server.url}),
     "supabase": (
@@ -70,7 +71,7 @@ def _pinecone(server: Any) -> dict[str, Any]:
     from fake_pinecone import API_KEY
 
     server.create("memories", DIMENSIONS)
-    return {"index_name": "memories", "api_key": API_KEY, "host": server.url}
+    return {"index_name": "memories", "api_key": API_KEY, "url": server.url}
 
 
 def made(memories: int, queries: int) -> tuple[np.ndarray, np.ndarray]:
@@ -144,7 +145,7 @@ def main() -> None:
         server = None if service is None else services.start(service)
         try:
             with tempfile.TemporaryDirectory() as folder:
-                adapter = load_adapter(name)(**options(server, Path(folder)))
+                adapter = load_adapter(name.partition("-")[0])(**options(server, Path(folder)))
                 asyncio.run(measure(name, adapter, vectors, arguments.seconds))
         finally:
             if server is not None:

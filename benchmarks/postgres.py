@@ -62,7 +62,7 @@ class GivenVectors:
 
 
 def make_texts(count: int) -> tuple[list[str], Any]:
-    chance = random.Random(7)  # noqa: S311 - a benchmark, not a secret
+    chance = random.Random(7)
     texts = [" ".join(chance.choices(WORDS, COMMONNESS, k=12)) + f" {number}" for number in range(count)]
     drawn = np.random.default_rng(7)
     rows = drawn.standard_normal((count, 32)) @ drawn.standard_normal((32, DIMENSIONS))
@@ -193,5 +193,5 @@ least_by_default = nearest.ALL_UP_TO
 
 if __name__ == "__main__":
     numbers = [int(argument) for argument in sys.argv[1:3]]
-    with server(sys.argv[3] if len(sys.argv) > 3 else None) as place:  # noqa: PLR2004 - the third argument
+    with server(sys.argv[3] if len(sys.argv) > 3 else None) as place:
         asyncio.run(main(*(numbers + [100_000, 100][len(numbers) :]), place))

@@ -62,7 +62,7 @@ def vector_of(text: str) -> Any:
 
 
 def make_texts(count: int) -> list[str]:
-    chance = random.Random(7)  # noqa: S311 - a benchmark, not a secret
+    chance = random.Random(7)
     texts = [f"{number} " + " ".join(chance.choices(WORDS, COMMONNESS, k=12)) for number in range(count)]
     drawn = np.random.default_rng(7).standard_normal((count, DIMENSIONS)).astype(np.float32)
     drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)

@@ -60,6 +60,8 @@ def command_reference() -> str:
 def leaves(command: Any, name: str) -> Iterator[tuple[str, Any]]:
     """Every command that is no mere group, with its full name."""
     if hasattr(command, "commands"):
+        if command.params and " " in name:  # it does something alone
+            yield name, command
         for part, below in command.commands.items():
             yield from leaves(below, f"{name} {part}")
     else:

@@ -1,7 +1,7 @@
 """What every test may ask for.
 
-A scripted server (`server`), an address of nobody (`unused_url`), a real model (`real_model`), a real PostgreSQL, and
-the servers and fakes of the other backends, each by its name.
+A scripted server (`server`), an address of nobody (`unused_url`), a real model (`real_model`), a real PostgreSQL, the
+servers and fakes of the other backends, each by its name, and the public suite of MCP (`mcp_conformance`).
 """
 
 pytest_plugins = [
@@ -10,6 +10,7 @@ pytest_plugins = [
     "fake_postgrest",
     "fake_qdrant",
     "fake_weaviate",
+    "mcp_conformance",
     "real_dynamodb",
     "real_firestore",
     "real_model",

@@ -17,8 +17,9 @@ first use, so that `import lamina` stays fast.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from lamina._homes import HOME_OF as _HOME_OF
 from lamina._version import __version__
 
 if TYPE_CHECKING:
@@ -62,6 +63,20 @@ if TYPE_CHECKING:
     from lamina.domain.memory import Layer, MemoryEntry, Trust
     from lamina.domain.message import FilePart, ImagePart, Message, Role, TextPart, ToolCall
     from lamina.domain.message_formats import from_anthropic, from_openai, to_anthropic, to_openai
+    from lamina.domain.pack import (
+        MemoryType,
+        Pack,
+        PackHit,
+        PackMatch,
+        PackMemory,
+        PackMetadata,
+        PackSource,
+        PackStatus,
+        PackSummary,
+        PackType,
+        Relationship,
+    )
+    from lamina.domain.pack_decay import Decay
     from lamina.domain.recall import RecallResult, Results, ScoreBreakdown, SearchMode
     from lamina.domain.scope import Scope
     from lamina.domain.text import clean
@@ -86,6 +101,8 @@ if TYPE_CHECKING:
         NoModelConfiguredError,
         NotFound,
         NotStarted,
+        PackExists,
+        PackNotFound,
         ProviderError,
         ProviderUnavailable,
         ScopeError,
@@ -100,11 +117,17 @@ if TYPE_CHECKING:
     from lamina.memory.factory import create_memory_engine
     from lamina.memory.owner_view import OwnerMemory
     from lamina.memory.working import WorkingItem, WorkingMemory
+    from lamina.packs.bridging import ImportReport
+    from lamina.packs.fading import DegradationReport, FadingStep
+    from lamina.packs.inputs import PackMemoryInput
+    from lamina.packs.reducers import ExtractiveReducer, ModelReducer, Reducer
+    from lamina.packs.service import ContextPacks
     from lamina.ports.embedder import Embedder, Fingerprint
     from lamina.ports.events import Event, EventName
     from lamina.ports.hooks import ForgetReason, MemoryHooks
     from lamina.ports.language_model import LanguageModel
     from lamina.ports.memory_adapter import Capability, MemoryAdapter
+    from lamina.ports.pack_store import PackStore
     from lamina.ports.state_store import StateStore
     from lamina.ports.token_counter import TokenCounter
     from lamina.providers.tokens import EstimateCounter, token_counter
@@ -119,15 +142,17 @@ if TYPE_CHECKING:
         EmbeddingConfig,
         LaminaConfig,
         MemoryConfig,
+        PacksConfig,
         RagConfig,
         ScoringConfig,
         define_config,
         define_memory_config,
     )
     from lamina.settings.tiers import ContextThresholds
-    from lamina.state import open_state
+    from lamina.state import open_pack_store, open_state
+    from lamina.state.postgres import PostgresPackStore as PostgresPackStore
     from lamina.state.postgres import PostgresStateStore as PostgresStateStore
-    from lamina.state.sqlite import SqliteStateStore
+    from lamina.state.sqlite import SqlitePackStore, SqliteStateStore
 
 # What needs an extra is public too, but no part of `from lamina import *`, which would demand all of them.
 __all__ = [
@@ -157,11 +182,14 @@ __all__ = [
     "ContextEngineManager",
     "ContextEnginePlugin",
     "ContextOverflowError",
+    "ContextPacks",
     "ContextReport",
     "ContextThresholds",
     "ConversationConfig",
     "ConversationManager",
+    "Decay",
     "DecayReport",
+    "DegradationReport",
     "Document",
     "DocumentNotFound",
     "Embedder",
@@ -173,10 +201,13 @@ __all__ = [
     "EstimateCounter",
     "Event",
     "EventName",
+    "ExtractiveReducer",
+    "FadingStep",
     "FilePart",
     "Fingerprint",
     "ForgetReason",
     "ImagePart",
+    "ImportReport",
     "InMemoryAdapter",
     "InMemoryMemory",
     "IngestReport",
@@ -201,9 +232,11 @@ __all__ = [
     "MemoryFilter",
     "MemoryHooks",
     "MemoryNotFound",
+    "MemoryType",
     "Message",
     "MessageNotFound",
     "MissingExtra",
+    "ModelReducer",
     "ModelRouter",
     "NoModelConfiguredError",
     "Not",
@@ -211,6 +244,20 @@ __all__ = [
     "NotStarted",
     "Or",
     "OwnerMemory",
+    "Pack",
+    "PackExists",
+    "PackHit",
+    "PackMatch",
+    "PackMemory",
+    "PackMemoryInput",
+    "PackMetadata",
+    "PackNotFound",
+    "PackSource",
+    "PackStatus",
+    "PackStore",
+    "PackSummary",
+    "PackType",
+    "PacksConfig",
     "PostgresMemory",
     "ProviderError",
     "ProviderUnavailable",
@@ -219,6 +266,8 @@ __all__ = [
     "RagPipeline",
     "RagStats",
     "RecallResult",
+    "Reducer",
+    "Relationship",
     "Results",
     "Role",
     "SQLiteMemory",
@@ -229,6 +278,7 @@ __all__ = [
     "SearchMode",
     "SqliteAdapter",
     "SqliteDatabase",
+    "SqlitePackStore",
     "SqliteStateStore",
     "StateStore",
     "StoreDamaged",
@@ -259,85 +309,12 @@ __all__ = [
     "define_memory_config",
     "from_anthropic",
     "from_openai",
+    "open_pack_store",
     "open_state",
     "to_anthropic",
     "to_openai",
     "token_counter",
 ]
-
-_HOMES: Final = {
-    "lamina.adapters.dynamodb": "DynamoDBAdapter",
-    "lamina.adapters.firestore": "FirestoreAdapter",
-    "lamina.adapters.in_memory": "InMemoryAdapter",
-    "lamina.adapters.mongodb": "MongoDBAdapter",
-    "lamina.adapters.pinecone": "PineconeAdapter",
-    "lamina.adapters.postgres": "PostgresAdapter",
-    "lamina.adapters.qdrant": "QdrantAdapter",
-    "lamina.adapters.redis": "RedisAdapter",
-    "lamina.adapters.sqlite": "SqliteAdapter",
-    "lamina.adapters.supabase": "SupabaseAdapter",
-    "lamina.adapters.turso": "TursoAdapter",
-    "lamina.adapters.weaviate": "WeaviateAdapter",
-    "lamina.agents": ("Agent AgentAnswer AgentDefinition AgentRegistry Tool ToolContext define_agent"),
-    "lamina.context.engine": "ContextEngine",
-    "lamina.context.manager": "ContextEngineManager",
-    "lamina.context.plugin": (
-        "AssembleParams AssembleResult BaseContextEngine CompactParams CompactResult ContextEnginePlugin EngineInfo"
-    ),
-    "lamina.conversation.folding": "CompactionReport",
-    "lamina.conversation.manager": "ConversationManager",
-    "lamina.conversation.memory_events": "MemoryEvent",
-    "lamina.conversation.short_term": "BaseMemory",
-    "lamina.conversation.short_term_stores": "InMemoryMemory PostgresMemory SQLiteMemory",
-    "lamina.conversation.structured": "StructuredSummary TimeRange",
-    "lamina.conversation.tiers": "ContextReport Tier",
-    "lamina.conversation.window": "WindowPolicy",
-    "lamina.databases.sqlite": "SqliteDatabase",
-    "lamina.domain.context": "ComputedContext",
-    "lamina.domain.document": "Document RagChunk",
-    "lamina.domain.filters": "And MemoryFilter Not Or Where",
-    "lamina.domain.intent": "Intent IntentError IntentResult IntentStatus",
-    "lamina.domain.memory": "Layer MemoryEntry Trust",
-    "lamina.domain.message": "FilePart ImagePart Message Role TextPart ToolCall",
-    "lamina.domain.message_formats": "from_anthropic from_openai to_anthropic to_openai",
-    "lamina.domain.recall": "RecallResult Results ScoreBreakdown SearchMode",
-    "lamina.domain.scope": "Scope",
-    "lamina.domain.text": "clean",
-    "lamina.domain.thread": "Summary Thread ThreadContext",
-    "lamina.errors": (
-        "AdapterError AdapterUnavailable AskError ConfigError Conflict ContextOverflowError DocumentNotFound "
-        "EmbeddingDimensionError EmbeddingFingerprintError EngineNotFound InvalidInput InvalidType "
-        "LaminaError MemoryNotFound MessageNotFound MissingExtra NoModelConfiguredError NotFound NotStarted "
-        "ProviderError ProviderUnavailable ScopeError StoreDamaged ThreadArchivedError ThreadNotFound "
-        "Unsupported"
-    ),
-    "lamina.kernel": "Kernel MaintenanceReport ModelRouter",
-    "lamina.memory.decay": "DecayReport",
-    "lamina.memory.engine": "MemoryEngine",
-    "lamina.memory.factory": "create_memory_engine",
-    "lamina.memory.owner_view": "OwnerMemory",
-    "lamina.memory.working": "WorkingItem WorkingMemory",
-    "lamina.ports.embedder": "Embedder Fingerprint",
-    "lamina.ports.events": "Event EventName",
-    "lamina.ports.hooks": "ForgetReason MemoryHooks",
-    "lamina.ports.language_model": "LanguageModel",
-    "lamina.ports.memory_adapter": "Capability MemoryAdapter",
-    "lamina.ports.state_store": "StateStore",
-    "lamina.ports.token_counter": "TokenCounter",
-    "lamina.providers.tokens": "EstimateCounter token_counter",
-    "lamina.rag.pipeline": "RagPipeline",
-    "lamina.rag.reports": "IngestReport RagStats",
-    "lamina.sdk": "Lamina",
-    "lamina.settings": (
-        "AgentsConfig CompactionConfig ContextConfig ConversationConfig EmbeddingConfig LaminaConfig "
-        "MemoryConfig RagConfig ScoringConfig define_config define_memory_config"
-    ),
-    "lamina.settings.tiers": "ContextThresholds",
-    "lamina.state": "open_state",
-    "lamina.state.postgres": "PostgresStateStore",
-    "lamina.state.sqlite": "SqliteStateStore",
-}
-_HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 # Hidden from type checkers, so that they still report names that do not exist.
 if not TYPE_CHECKING:

@@ -9,6 +9,7 @@
     │   ├── MessageNotFound
     │   ├── DocumentNotFound
     │   ├── PackNotFound
+    │   ├── TokenNotFound
     │   ├── ThreadNotFound (KeyError)
     │   └── EngineNotFound (KeyError)
     ├── Conflict                              somebody else changed or took it first
@@ -67,6 +68,7 @@ __all__ = [
     "StoreDamaged",
     "ThreadArchivedError",
     "ThreadNotFound",
+    "TokenNotFound",
     "Unsupported",
 ]
 
@@ -144,6 +146,15 @@ class ThreadNotFound(NotFound, KeyError):
     """No thread in this scope has the id."""
 
     kind = "thread"
+
+
+class TokenNotFound(NotFound):
+    """No API token of this tenant has the id, or it is revoked already."""
+
+    kind = "token"
+
+    def __str__(self) -> str:
+        return f"No API token here has the id {self.id!r}, or it is revoked already."
 
 
 class EngineNotFound(NotFound, KeyError):

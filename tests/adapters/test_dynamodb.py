@@ -13,8 +13,9 @@ class TestDynamoDBAdapterAgainstTheOfficialEmulator(MemoryAdapterContract):
     service = "dynamodb"
 
     @pytest.fixture
-    async def adapter(self, dynamodb: DynamoDBServer, dynamodb_table: str) -> AsyncIterator[DynamoDBAdapter]:
-        adapter = DynamoDBAdapter(dynamodb.url, table=dynamodb_table, **KEYS)
+    async def adapter(self, dynamodb: DynamoDBServer) -> AsyncIterator[DynamoDBAdapter]:
+        adapter = DynamoDBAdapter(dynamodb.url, table="contract", **KEYS)
         await adapter.initialize()
         yield adapter
         await adapter.close()
+        dynamodb.empty("contract")

@@ -1,6 +1,7 @@
-"""The contract on every version and kind of PostgreSQL that is supported, each as a role that is no superuser.
+"""The contract on PostgreSQL 18, and on each other version and kind what such a difference can touch of it.
 
-So the policies of row-level security hold in all of it. The tables are emptied after each test.
+Always as a role that is no superuser, so the policies of row-level security hold in all of it. The tables are emptied
+after each test.
 """
 
 from __future__ import annotations
@@ -16,6 +17,17 @@ from lamina.adapters.postgres import PostgresAdapter
 from lamina.databases.postgres import PostgresDatabase
 from lamina.ports.memory_adapter import Capability
 from lamina.testing import MemoryAdapterContract
+from lamina.testing.memory_contract.batches import BatchContract
+from lamina.testing.memory_contract.concurrency import ConcurrencyContract
+from lamina.testing.memory_contract.filters import FilterContract
+from lamina.testing.memory_contract.history import HistoryContract
+from lamina.testing.memory_contract.reading import ReadingContract
+from lamina.testing.memory_contract.refusals import RefusalContract
+from lamina.testing.memory_contract.round_trip import RoundTripContract
+from lamina.testing.memory_contract.scopes import ScopeContract
+from lamina.testing.memory_contract.texts import TextContract
+from lamina.testing.memory_contract.vectors import VectorContract
+from lamina.testing.memory_contract.writing import DuplicateContract, WritingContract
 
 
 class Place:
@@ -95,7 +107,14 @@ class TestPostgresAdapter(MemoryAdapterContract):
             yield adapter
 
 
-class TestPostgres16Adapter(MemoryAdapterContract):
+class TestPostgres16Adapter(
+    FilterContract, VectorContract, TextContract, ReadingContract, WritingContract, DuplicateContract, BatchContract
+):
+    """Every kind of statement, since another version may read or plan it otherwise, and pgvector built for it.
+
+    Left out is what is said in Python (refusals), or in the same statements with other values (scopes, round trips).
+    """
+
     service = "postgres-16"
 
     @pytest.fixture
@@ -110,7 +129,13 @@ class WithoutPgvector(PostgresAdapter):
     capabilities = PostgresAdapter.capabilities - {Capability.VECTOR}
 
 
-class TestPostgres15AdapterWithoutPgvector(MemoryAdapterContract):
+class TestPostgres15AdapterWithoutPgvector(
+    RoundTripContract, FilterContract, TextContract, ReadingContract, WritingContract, BatchContract
+):
+    """Every kind of statement but a search by vector: vectors are kept and come back, and a search is refused."""
+
+    test_what_is_not_declared_is_refused = RefusalContract.test_what_is_not_declared_is_refused
+
     service = "postgres-15"
 
     @pytest.fixture
@@ -119,7 +144,15 @@ class TestPostgres15AdapterWithoutPgvector(MemoryAdapterContract):
             yield adapter
 
 
-class TestPostgresAdapterThroughPgBouncerInTransactionMode(MemoryAdapterContract):
+class TestPostgresAdapterThroughPgBouncerInTransactionMode(
+    ScopeContract, VectorContract, WritingContract, BatchContract, HistoryContract, ConcurrencyContract
+):
+    """What lives longer than a statement: another transaction may get another connection.
+
+    So the tenant for which the policies let rows through, prepared statements, locks, transactions, an index that is
+    made on the way. What a statement finds does not depend on how it came.
+    """
+
     service = "pgbouncer"
 
     @pytest.fixture

@@ -1,6 +1,6 @@
-"""Qdrant passes the contract: on the client library's own local engine, and through the client's REST calls to a fake.
+"""Qdrant passes the contract through the client's REST calls to a fake, and parts of it without the wire.
 
-No package brings the server; the fake, on the same engine, stands for it on the wire.
+No package brings the server; the fake, on the client library's own local engine, stands for it on the wire.
 """
 
 from collections.abc import AsyncIterator
@@ -9,9 +9,22 @@ import pytest
 
 from lamina.adapters.qdrant import QdrantAdapter
 from lamina.testing import MemoryAdapterContract
+from lamina.testing.memory_contract.batches import BatchContract
+from lamina.testing.memory_contract.concurrency import ConcurrencyContract
+from lamina.testing.memory_contract.round_trip import RoundTripContract
+from lamina.testing.memory_contract.texts import TextContract
+from lamina.testing.memory_contract.vectors import VectorContract
+from lamina.testing.memory_contract.writing import WritingContract
 
 
-class TestQdrantAdapterOnTheLocalEngine(MemoryAdapterContract):
+class TestQdrantAdapterOnTheLocalEngine(
+    RoundTripContract, VectorContract, TextContract, WritingContract, BatchContract, ConcurrencyContract
+):
+    """What does not go over the wire: values on their way to the folder, batches without limits, and the one lock.
+
+    The fake answers from the same engine, so scopes, filters and refusals are shown there.
+    """
+
     service = "real engine: the local mode of the vendor's client"
 
     @pytest.fixture
@@ -26,8 +39,9 @@ class TestQdrantAdapterAgainstAWireFakeOverTheLocalEngine(MemoryAdapterContract)
     service = "qdrant"
 
     @pytest.fixture
-    async def adapter(self, qdrant, qdrant_table) -> AsyncIterator[QdrantAdapter]:
-        adapter = QdrantAdapter(qdrant.url, table=qdrant_table)
+    async def adapter(self, qdrant) -> AsyncIterator[QdrantAdapter]:
+        adapter = QdrantAdapter(qdrant.url, table="contract")
         await adapter.initialize()
         yield adapter
         await adapter.close()
+        qdrant.empty("contract")

@@ -7,6 +7,12 @@ from lamina.adapters.sqlite import SqliteAdapter
 from lamina.databases.sqlite import SqliteDatabase
 from lamina.state.sqlite import SqliteStateStore
 from lamina.testing import MemoryAdapterContract
+from lamina.testing.memory_contract.batches import BatchContract
+from lamina.testing.memory_contract.concurrency import ConcurrencyContract
+from lamina.testing.memory_contract.history import HistoryContract
+from lamina.testing.memory_contract.texts import TextContract
+from lamina.testing.memory_contract.vectors import VectorContract
+from lamina.testing.memory_contract.writing import WritingContract
 
 
 class TestSqliteAdapter(MemoryAdapterContract):
@@ -18,8 +24,14 @@ class TestSqliteAdapter(MemoryAdapterContract):
         await adapter.close()
 
 
-class TestSqliteAdapterOnASharedDatabase(MemoryAdapterContract):
-    """Beside another collection and a state store, which keep the file open."""
+class TestSqliteAdapterOnASharedDatabase(
+    VectorContract, TextContract, WritingContract, BatchContract, HistoryContract, ConcurrencyContract
+):
+    """Beside another collection and a state store, which keep the file open.
+
+    So what is written, in transactions that all share, and the indexes that have the other collection's beside them.
+    The statements are those of an adapter with a file of its own.
+    """
 
     @pytest.fixture
     async def adapter(self, tmp_path: Path) -> AsyncIterator[SqliteAdapter]:

@@ -7,7 +7,12 @@ from real_sqld import SqldServer
 
 from lamina.adapters.turso import TursoAdapter, nearest
 from lamina.testing import MemoryAdapterContract
+from lamina.testing.memory_contract.batches import BatchContract
+from lamina.testing.memory_contract.concurrency import ConcurrencyContract
+from lamina.testing.memory_contract.round_trip import RoundTripContract
+from lamina.testing.memory_contract.texts import TextContract
 from lamina.testing.memory_contract.vectors import VectorContract
+from lamina.testing.memory_contract.writing import WritingContract
 
 
 class TestTursoAdapter(MemoryAdapterContract):
@@ -23,7 +28,14 @@ class TestTursoAdapter(MemoryAdapterContract):
         turso.drop(table)
 
 
-class TestTursoAdapterOnALocalFile(MemoryAdapterContract):
+class TestTursoAdapterOnALocalFile(
+    RoundTripContract, VectorContract, TextContract, WritingContract, BatchContract, ConcurrencyContract
+):
+    """What does not go over HTTP: values on their way, transactions and locks, and the engine's own indexes.
+
+    The statements are the server's, so scopes, filters and refusals are shown there.
+    """
+
     service = "real engine: libSQL, in the libsql package"
 
     @pytest.fixture
@@ -37,7 +49,7 @@ class TestTursoAdapterOnALocalFile(MemoryAdapterContract):
 class TestTursoAdaptersVectorIndex(VectorContract):
     """What the contract says of vectors, answered from the index; the rest has nothing to do with it."""
 
-    pytestmark = pytest.mark.asyncio
+    service = "real engine: libSQL, in the libsql package"
 
     @pytest.fixture
     async def adapter(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[TursoAdapter]:

@@ -10,13 +10,15 @@ from typer.main import get_command
 
 from lamina.cli.app import app
 from lamina.cli.command import SHARED
-from lamina.settings import EmbeddingConfig, MemoryConfig, ScoringConfig
+from lamina.settings import EmbeddingConfig, JwtConfig, MemoryConfig, RateLimit, ScoringConfig, ServerConfig
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
 def leaves(command: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
     if hasattr(command, "commands"):
+        if command.params and len(path) > 1:  # it does something alone
+            yield path, command
         for name, below in command.commands.items():
             yield from leaves(below, (*path, name))
     else:
@@ -39,13 +41,14 @@ def examples(command: Any) -> list[str]:
 
 
 def test_all_the_commands_are_there() -> None:
-    wanted = (
-        "remember recall list get forget decay stats import export copy reembed doctor demo version migrate-v1".split()
-    )
-    wanted += ["ask", "context", "chat", "ingest", "config show", "config path"]
-    wanted += [f"eval {name}" for name in ("locomo", "transcripts", "documents", "context")]
+    wanted = "remember recall list get forget decay stats import export copy reembed doctor demo version".split()
+    wanted += ["migrate-v1", "serve", "ask", "context", "chat", "ingest", "config show", "config path"]
+    wanted += ["mcp", "mcp install", "mcp uninstall"]
+    wanted += [f"eval {name}" for name in ("locomo", "transcripts", "documents", "context", "reductions")]
     wanted += [f"docs {name}" for name in "list show search remove clear stats".split()]
+    wanted += [f"packs {name}" for name in "list show create add search fade pin unpin archive restore".split()]
     wanted += [f"thread {name}" for name in "list show add history compact extract archive unarchive delete".split()]
+    wanted += [f"token {name}" for name in "create list revoke".split()]
     assert sorted(" ".join(path[1:]) for path in COMMANDS) == sorted(wanted)
 
 
@@ -88,7 +91,7 @@ def test_each_example_is_a_call_that_the_command_takes(path: tuple[str, ...]) ->
             pass
 
 
-@pytest.mark.parametrize("model", [MemoryConfig, ScoringConfig, EmbeddingConfig])
+@pytest.mark.parametrize("model", [MemoryConfig, ScoringConfig, EmbeddingConfig, ServerConfig, JwtConfig, RateLimit])
 def test_each_setting_is_documented(model: Any) -> None:
     page = (DOCS / "configuration.md").read_text(encoding="utf-8")
     assert [name for name in model.model_fields if f"`{name}`" not in page] == []

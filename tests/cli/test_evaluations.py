@@ -79,3 +79,16 @@ def test_chunks_are_checked_and_a_broken_promise_is_exit_code_1(
     chunks = RagPipeline.chunks
     monkeypatch.setattr(RagPipeline, "chunks", broken)
     assert lamina("eval", "documents", "docs").code == 1
+
+
+def test_reductions_are_measured_on_texts_of_the_users_own(lamina: Lamina, folder: Path) -> None:
+    (folder / "notes").mkdir()
+    text = (
+        "We met Ada Byron in Porto on 5 May 2024 and paid 12,500 euros for it. " + "That was all there was to say. " * 9
+    )
+    (folder / "notes" / "a.md").write_text(text, encoding="utf-8")
+    summary, facts = lamina("eval", "reductions", "notes", "--json").document
+    assert (summary["tier"], summary["texts"], summary["kept"]["all"]) == ("summary", 1, 1.0)
+    assert facts["share"] < summary["share"] < 0.4
+    assert "first n" in lamina("eval", "reductions", "notes", env={"COLUMNS": "240"}).out
+    assert lamina("eval", "reductions", "none").code == 2

@@ -378,7 +378,7 @@ async def test_packs_are_asked_only_if_wanted(compute, memory):
     assert packs.asked == []
     context = await compute(options={"packs": packs}, config={"use_packs": True})
     assert [hit.id for hit in context.packs] == ["p1"]
-    assert packs.asked == [{"owner": "ana", "max_packs": 2, "min_score": 0.25, "per_pack": 5}]
+    assert packs.asked == [{"owner": "ana", "max_packs": 2, "min_score": 0.25, "per_pack": 5, "touch": True}]
     assert '<pack_memory pack="release_pack">' in context.to_prompt()
     assert (await compute(config={"use_packs": True})).packs == []
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.conversation.extractive import extract, files_line, is_decision
-from lamina.conversation.facts import sentences
+from lamina.domain.facts import sentences
 from lamina.providers.tokens import EstimateCounter
 
 count = EstimateCounter().count

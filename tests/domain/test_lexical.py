@@ -1,10 +1,13 @@
 import re
+import sys
 import unicodedata
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lamina.domain import lexical
 from lamina.domain.lexical import (
     MAX_QUERY_CHARS,
     MAX_QUERY_TERMS,
@@ -196,3 +199,22 @@ def test_case_does_not_count(text):
 def test_a_word_of_a_million_letters_is_indexed_as_it_stands() -> None:
     letters = "running" * 150_000
     assert index_terms(f"the {letters} stands here")[1] == letters
+
+
+def test_threads_that_index_at_the_same_time_get_the_words_that_one_alone_gets():
+    stems = ["ration", "relat", "happi", "organ", "connect", "general", "oper", "nation", "condit", "hope"]
+    ends = ["alization", "ions", "ies", "fulness", "ousness", "iveness", "ing", "edly", "izers", "ational"]
+    texts = [f"{stem}{middle}{end}" for stem in stems for middle in ("", "al", "iz", "em") for end in ends]
+    alone = [index_terms(text) for text in texts]
+    lexical._stemmed.cache_clear()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            for number in range(20):
+                lexical._stemmed.cache_clear()
+                turned = texts[number:] + texts[:number]
+                assert list(threads.map(index_terms, turned)) == alone[number:] + alone[:number]
+    finally:
+        sys.setswitchinterval(interval)
+        lexical._stemmed.cache_clear()

@@ -52,6 +52,14 @@ def test_the_benchmark_of_chunking_finds_every_offset_exact_and_no_fence_or_row_
     assert [row[-6:-2] for row in rows if "fixed" not in row] == [["0", "0", "0", "0"]] * 27
 
 
+def test_the_benchmark_of_packs_gets_every_memory_back_and_every_tier_takes_less(root):
+    out = output_of(root, "benchmarks/packs.py", "40", "20")
+    assert "restored byte for byte: 40 of 40, " in out
+    sizes = [int(line.split("|")[2].split()[0]) for line in out.splitlines()[-5:]]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] == 0
+
+
 def test_the_benchmark_of_postgres_finds_the_exact_nearest_of_a_few(root, postgres_database):
     out = output_of(root, "benchmarks/postgres.py", "1100", "3", postgres_database)
     assert "hybrid recall of the whole tenant" in out

@@ -104,7 +104,7 @@ async def test_memories_chunks_threads_and_documents_share_one_file(tmp_path):
     with sqlite3.connect(tmp_path / "notes.db") as connection:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     connection.close()
-    assert {"lamina_memories", "lamina_chunks"} <= tables
+    assert {"lamina_memories", "lamina_chunks", "lamina_pack_memories"} <= tables
 
 
 async def test_a_table_of_ones_own_has_chunks_of_its_own(tmp_path):

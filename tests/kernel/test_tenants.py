@@ -156,7 +156,7 @@ async def test_stores_embedder_and_models_are_opened_once_and_closed_once(tmp_pa
         assert len(embedders) == 1
         assert len(models) == 3  # the one that answers, and `llm` for summaries and for facts
     assert counts["embedder"] == counts["SqliteStateStore.close"] == 1
-    assert counts["SqliteAdapter.close"] == 2
+    assert counts["SqliteAdapter.close"] == 3  # the rows of packs are opened by who first needs them, here by nobody
 
 
 def _count(monkeypatch, counts, kind, method):

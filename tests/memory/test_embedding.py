@@ -169,6 +169,43 @@ class TestTwoEnginesOnOneFile:
         assert all(result.score_breakdown.vector is None for result in results)
         assert [mark.reason for mark in results.degraded] == [Reason.OTHER_MODEL]
 
+    async def test_what_the_other_stored_first_is_found_by_vector_at_once(self, open_engine, file):
+        first, second = await open_engine(**file), await open_engine(**file)
+        await second.store_many(["one fact", "two facts", "something else"])
+        results = await first.recall("one fact", mode="vector", limit=1)
+        assert [each.entry.content for each in results] == ["one fact"]
+        assert results[0].score_breakdown.vector == pytest.approx(1)
+        assert results.degraded == ()
+
+    async def test_when_another_changed_over_to_the_same_model_both_search_and_write_by_it(self, open_engine, file):
+        await (await open_engine(**file)).store("one fact")
+        first, second = [await open_engine(**file, embed=Rotated()) for _ in range(2)]
+        assert (await first.stats()).reembed_needed
+        await second.reembed()
+        await first.store("two facts")
+        for engine in (first, second):
+            stats = await engine.stats()
+            assert (stats.reembed_needed, stats.without_embedding) == (False, 0)
+            results = await engine.recall("two facts", mode="vector", limit=1)
+            assert (results[0].entry.content, results.degraded) == ("two facts", ())
+
+    async def test_recalling_is_enough_to_notice_that_another_changed_over_to_the_same_model(self, open_engine, file):
+        await (await open_engine(**file)).store("one fact")
+        first, second = [await open_engine(**file, embed=Rotated()) for _ in range(2)]
+        await second.reembed()
+        results = await first.recall("one fact", mode="vector", limit=1)
+        assert (results[0].entry.content, results.degraded) == ("one fact", ())
+
+    async def test_gaps_that_another_leaves_and_fills_are_noticed_after_a_while(self, open_engine, file, monkeypatch):
+        monkeypatch.setattr("lamina.memory.embedding.GAPS_COUNTED_EVERY", 0)
+        first = await open_engine(**file)
+        await first.store("one fact")
+        await (await open_engine(**file, embed=None, embedding="none")).store("two facts")
+        marks = (await first.recall("one fact", mode="vector")).degraded
+        assert [mark.reason for mark in marks] == [Reason.SOME_WITHOUT_VECTOR]
+        await (await open_engine(**file)).reembed_missing()
+        assert (await first.recall("one fact", mode="vector")).degraded == ()
+
     async def test_vectors_restored_after_a_change_over_are_left_out(self, open_engine, file):
         first = await open_engine(**file)
         id = await first.store("one fact")

@@ -8,8 +8,11 @@ import pytest
 from served import client_of
 
 from lamina.server import Access, Principal, create_app
+from lamina.settings import ServerConfig
 
 OWNERS = ["a", "a_", "a%", "A", "a:1", "a:10", "ａ", "é", "e\u0301"]
+
+LINES = {"Content-Type": "application/x-ndjson"}
 
 
 async def stored(http, content, **fields):
@@ -127,14 +130,14 @@ async def test_export_and_import_give_equal_memories(http, kernel, tmp_path):
     ids = {await stored(http, f"memory {number}", owner="ann") for number in range(5)}
     lines = (await http.get("/v1/export", params={"embeddings": "true"})).content
     await kernel.memory_engine.clear(confirm=True)
-    report = await http.post("/v1/import", content=lines, headers={"Content-Type": "application/x-ndjson"})
+    report = await http.post("/v1/import", content=lines, headers=LINES)
     assert report.json()["written"] == 5
     assert {each["id"] for each in (await http.get("/v1/memories")).json()["data"]} == ids
     assert (await http.get("/v1/export", params={"embeddings": "true"})).content == lines
 
 
 async def test_one_bad_line_means_that_nothing_was_imported(http):
-    answer = await http.post("/v1/import", content=b'{"content": "good"}\nnonsense\n')
+    answer = await http.post("/v1/import", content=b'{"content": "good"}\nnonsense\n', headers=LINES)
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["field"] == "line 2"
     assert (await http.get("/v1/memories")).json()["data"] == []
@@ -177,7 +180,7 @@ async def test_a_token_of_one_owner_reads_no_foreign_row_on_any_route(kernel):
     async def authenticate(token):
         return Principal(owner=bytes.fromhex(token).decode(), id=token)
 
-    app = create_app(kernel, auth=authenticate)
+    app = create_app(kernel, auth=authenticate, settings=ServerConfig(rate_limited=False))
     for owner in OWNERS:
         async with client_of(app, token=owner.encode().hex()) as http:
             listed = (await http.get("/v1/memories")).json()["data"]
@@ -196,7 +199,7 @@ async def test_a_token_of_one_owner_reads_no_foreign_row_on_any_route(kernel):
                 assert (await http.patch(f"/v1/memories/{ids[other]}", **edit)).status_code == 404
                 assert (await http.get("/v1/memories", params={"owner": other})).status_code == 403
             assert (await http.post("/v1/memories/forget", json={"layers": ["longterm"]})).json()["count"] == 1
-            assert (await http.post("/v1/import", content=b"")).status_code == 403
+            assert (await http.post("/v1/import", content=b"", headers=LINES)).status_code == 403
             assert (await http.get("/v1/stats")).status_code == 403
 
 

@@ -79,6 +79,11 @@ def test_what_is_wrong_is_refused_and_its_field_named(fields):
     assert refused.value.errors()[0]["loc"][0] == next(iter(fields))
 
 
+def test_a_number_without_a_fraction_is_whole_however_it_is_written():
+    body = read(count=3.0, share=1.0, metadata={"a": 1.0})
+    assert (body.count, type(body.count), type(body.share), type(body.metadata["a"])) == (3, int, float, float)
+
+
 def test_metadata_may_be_as_deep_as_is_said():
     assert read(metadata=nested(32)).metadata
 

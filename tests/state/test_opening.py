@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from lamina.errors import AdapterError, ConfigError, InvalidType
-from lamina.state import open_state
+from lamina.state import open_server_store, open_state
+from lamina.state.opening import open_stores
 from lamina.state.postgres import PostgresStateStore
-from lamina.state.sqlite import SqliteStateStore
-from lamina.testing.state_contract.material import REF, begin
+from lamina.state.sqlite import SqliteServerStore, SqliteStateStore
+from lamina.testing.state_contract.material import NOW, REF, begin
 
 
 @pytest.mark.parametrize("as_place", [str, Path, "sqlite:///{}".format], ids=["text", "path", "url"])
@@ -75,3 +76,29 @@ def test_any_other_place_is_refused_with_those_that_are_known_and_without_a_pass
 def test_what_is_no_place_is_refused(place):
     with pytest.raises(InvalidType, match="state_url"):
         open_state(place)
+
+
+async def test_a_server_store_opens_where_a_state_store_does(tmp_path):
+    file = tmp_path / "lamina.db"
+    for place in (file, str(file), f"sqlite:///{file}"):
+        async with open_state(place), open_server_store(place) as store:
+            assert isinstance(store, SqliteServerStore)
+            await store.note_tenant(str(place), now=NOW)
+    async with open_server_store(file) as store:
+        assert len(await store.tenants()) == 2
+    assert [each.name for each in tmp_path.iterdir()] == ["lamina.db"]
+    async with open_server_store(":memory:") as store:
+        assert await store.tenants() == []
+    with pytest.raises(ConfigError, match="state_url"):
+        open_server_store("mysql://localhost/x")
+
+
+async def test_both_stores_of_a_place_are_over_one_database(tmp_path):
+    for place in (tmp_path / "lamina.db", ":memory:"):
+        state, _, server = open_stores(place)
+        assert state._database is server._database
+        async with state, server:
+            assert await state.list_threads("nobody") == []
+            assert await server.list_tokens("nobody") == []
+    state, _, server = open_stores("postgresql://mira@nowhere/memories")
+    assert state._database is server._database

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import math
 import socket
-import struct
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -21,8 +20,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote
 
+import numpy as np
 import pytest
 import services
+from exact_cosines import cosines
 
 API_VERSION = "2026-07"
 API_KEY = "pcsk_of_the_tests"
@@ -68,6 +69,15 @@ class Namespace:
         self.indexed = 0
         self.visible: dict[str, dict[str, Any]] = {}
         self.waiting: deque[tuple[int, int | None, dict[str, dict[str, Any] | None]]] = deque()
+        self._asked: tuple[str, dict[str, dict[str, Any]]] | None = None
+
+    def passing(self, filter: dict[str, Any]) -> dict[str, dict[str, Any]]:
+        """The visible records that pass, by id; those of the last filter are kept until another change is visible."""
+        text = json.dumps(filter)
+        if self._asked is None or self._asked[0] != text:
+            admits = admitting(filter)
+            self._asked = text, {id: each for id, each in self.visible.items() if admits(each["metadata"])}
+        return self._asked[1]
 
     def write(self, changes: dict[str, dict[str, Any] | None], due: int | None) -> int:
         # https://docs.pinecone.io/guides/index-data/check-data-freshness: numbers grow, by namespace, with upserts,
@@ -81,6 +91,7 @@ class Namespace:
         while self.waiting and (due := self.waiting[0][1]) is not None and due <= now:
             self.indexed, _, changes = self.waiting.popleft()
             _apply(self.visible, changes)
+            self._asked = None
 
 
 def _apply(records: dict[str, dict[str, Any]], changes: dict[str, dict[str, Any] | None]) -> None:
@@ -239,11 +250,12 @@ class PineconeFake:
         changes: dict[str, dict[str, Any] | None] = {}
         for vector in vectors:
             _check_id(vector["id"])
-            values = [struct.unpack("f", struct.pack("f", each))[0] for each in _numbers(vector["values"])]
-            need(len(values) == self._dimension, "Vector dimension does not match the dimension of the index")
+            array = np.array(_numbers(vector["values"]), dtype=np.float32).astype(np.float64)
+            need(len(array) == self._dimension, "Vector dimension does not match the dimension of the index")
             # https://docs.pinecone.io/guides/index-data/indexing-overview
-            need(any(values), "Dense vectors must contain at least one non-zero value")
-            changes[vector["id"]] = {"values": values, "metadata": _checked_metadata(vector.get("metadata") or {})}
+            need(array.any(), "Dense vectors must contain at least one non-zero value")
+            metadata = _checked_metadata(vector.get("metadata") or {})
+            changes[vector["id"]] = {"array": array, "values": array.tolist(), "metadata": metadata}
         number = self._write(name, changes)
         return self._committed(number), {"upsertedCount": len(vectors)}
 
@@ -265,12 +277,15 @@ class PineconeFake:
         asked = _numbers(given["vector"])
         need(len(asked) == self._dimension, "Vector dimension does not match the dimension of the index")
         namespace = self.data.get(_checked_namespace(given.get("namespace", "")), Namespace())
+        found = namespace.passing(given.get("filter", {}))
+        # The service reckons in 32-bit floats.
+        scores = cosines(np.array(asked), [each["array"] for each in found.values()], np.float32)
+        closest = sorted(zip(scores, found, strict=True), key=lambda pair: -pair[0])[:top_k]
+        is_whole, has_values = given.get("includeMetadata"), given.get("includeValues")
         matches = [
-            {"id": id, "score": _cosine(asked, record["values"]), **_shown(record, given)}
-            for id, record in namespace.visible.items()
-            if "filter" not in given or admits(given["filter"], record["metadata"])
+            {"id": id, "score": float(np.float32(score)), **_shown(found[id], values=has_values, metadata=is_whole)}
+            for score, id in closest
         ]
-        matches = sorted(matches, key=lambda each: -each["score"])[:top_k]
         answer = {"matches": matches, "namespace": given.get("namespace", ""), "usage": {"readUnits": 1}}
         # https://docs.pinecone.io/guides/search/search-overview
         need(len(json.dumps(answer)) <= MAX_RESULT_BYTES, "The result is larger than 4 MB")
@@ -282,7 +297,7 @@ class PineconeFake:
         need(1 <= len(ids) <= MAX_IDS, "Too many ids")
         [name] = query.get("namespace", [""])
         visible = self.data.get(_checked_namespace(name), Namespace()).visible
-        vectors = {id: {"id": id, **visible[id]} for id in ids if id in visible}
+        vectors = {id: {"id": id, **_shown(visible[id])} for id in ids if id in visible}
         return {}, {"vectors": vectors, "namespace": name, "usage": {"readUnits": 1}}
 
     def _fetch_by_metadata(self, given: Any) -> tuple[dict[str, str], Any]:
@@ -293,9 +308,10 @@ class PineconeFake:
         name = _checked_namespace(given.get("namespace", ""))
         visible = self.data.get(name, Namespace()).visible
         after = given.get("paginationToken", "")
-        found = sorted(id for id, each in visible.items() if id > after and admits(given["filter"], each["metadata"]))
+        admits = admitting(given["filter"])
+        found = sorted(id for id, each in visible.items() if id > after and admits(each["metadata"]))
         page = found[:limit]
-        answer = {"vectors": {id: {"id": id, **visible[id]} for id in page}, "namespace": name}
+        answer = {"vectors": {id: {"id": id, **_shown(visible[id])} for id in page}, "namespace": name}
         return {}, {**answer, "pagination": {"next": page[-1]}} if len(found) > limit else answer
 
     def _write(self, name: str, changes: dict[str, dict[str, Any] | None]) -> int:
@@ -345,47 +361,63 @@ def _checked_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def admits(filter: dict[str, Any], metadata: dict[str, Any]) -> bool:
-    """https://docs.pinecone.io/guides/search/filter-by-metadata"""
-    return all(_holds(key, condition, metadata) for key, condition in filter.items())
+def admitting(filter: dict[str, Any]) -> Callable[[dict[str, Any]], bool]:
+    """Whether metadata pass; what the filter has wrong is told here, once for all records.
+
+    https://docs.pinecone.io/guides/search/filter-by-metadata
+    """
+    parts = [_condition(key, condition) for key, condition in filter.items()]
+    return parts[0] if len(parts) == 1 else lambda metadata: all(part(metadata) for part in parts)
 
 
-def _holds(key: str, condition: Any, metadata: dict[str, Any]) -> bool:
+def _condition(key: str, condition: Any) -> Callable[[dict[str, Any]], bool]:
     if key in {"$and", "$or"}:
         need(isinstance(condition, list) and condition, f"{key} takes a list of conditions")
-        return (all if key == "$and" else any)([admits(each, metadata) for each in condition])
+        both, inner = all if key == "$and" else any, [admitting(each) for each in condition]
+        return lambda metadata: both(part(metadata) for part in inner)
     need(not key.startswith("$"), f"{key} cannot stand at the top")
     if not isinstance(condition, dict):
         condition = {"$eq": condition}
-    return all(_compares(operator, operand, metadata.get(key)) for operator, operand in condition.items())
+    parts = [_comparison(operator, operand) for operator, operand in condition.items()]
+
+    def holds(metadata: dict[str, Any]) -> bool:
+        value = metadata.get(key)
+        values = value if isinstance(value, list) else [] if value is None else [value]
+        return all(part(values) for part in parts)
+
+    return holds
 
 
-def _compares(operator: str, operand: Any, value: Any) -> bool:
-    values = value if isinstance(value, list) else [] if value is None else [value]
+def _comparison(operator: str, operand: Any) -> Callable[[list[Any]], bool]:
+    """Whether a value, or the elements of a list, compare so."""
     match operator:
         case "$eq" | "$ne":
             need(isinstance(operand, str | int | float), f"{operator} takes text, a number or a boolean")
-            return any(_same(each, operand) for each in values) is (operator == "$eq")
+            return _holding([operand], is_wanted=operator == "$eq")
         case "$in" | "$nin":
             need(isinstance(operand, list) and operand, f"{operator} takes a list")
             need(len(operand) <= MAX_OPERANDS, f"{operator} takes at most {MAX_OPERANDS} values")
             need(all(isinstance(each, str | int | float) and each not in (True, False) for each in operand), "Bad list")
-            return any(_same(each, other) for each in values for other in operand) is (operator == "$in")
+            return _holding(operand, is_wanted=operator == "$in")
         case "$gt" | "$gte" | "$lt" | "$lte":
             need(isinstance(operand, int | float) and not isinstance(operand, bool), f"{operator} takes a number")
-            return any(_ordered(operator, each, float(operand)) for each in values)
+            return lambda values: any(_ordered(operator, each, float(operand)) for each in values)
         case "$exists":
             need(isinstance(operand, bool), "$exists takes a boolean")
-            return bool(values) is operand
+            return lambda values: bool(values) is operand
     raise Refused(400, "INVALID_ARGUMENT", f"Unknown operator {operator}")
 
 
-def _same(value: Any, operand: Any) -> bool:
-    if isinstance(value, bool) or isinstance(operand, bool):
-        return value is operand
-    if isinstance(value, str) or isinstance(operand, str):
-        return isinstance(value, str) and isinstance(operand, str) and value == operand
-    return float(value) == float(operand)
+def _holding(operands: list[Any], *, is_wanted: bool) -> Callable[[list[Any]], bool]:
+    asked = set(map(_comparable, operands))
+    return lambda values: any(_comparable(each) in asked for each in values) is is_wanted
+
+
+def _comparable(value: Any) -> Any:
+    """Numbers are equal as 64-bit floats, and to no text and no boolean."""
+    if isinstance(value, bool):
+        return "boolean", value
+    return value if isinstance(value, str) else float(value)
 
 
 def _ordered(operator: str, value: Any, operand: float) -> bool:
@@ -396,22 +428,9 @@ def _ordered(operator: str, value: Any, operand: float) -> bool:
     return value < operand or (operator == "$lte" and value == operand)
 
 
-def _cosine(a: list[float], b: list[float]) -> float:
-    lengths = math.sqrt(_float32(sum(x * x for x in a))) * math.sqrt(_float32(sum(y * y for y in b)))
-    return _float32(sum(x * y for x, y in zip(a, b, strict=True)) / lengths) if lengths else 0.0
-
-
-def _float32(value: float) -> float:
-    """The service reckons in 32-bit floats."""
-    try:
-        return float(struct.unpack("f", struct.pack("f", value))[0])
-    except OverflowError:
-        return math.inf
-
-
-def _shown(record: dict[str, Any], given: Any) -> dict[str, Any]:
-    shown = {"values": record["values"]} if given.get("includeValues") else {}
-    return {**shown, "metadata": record["metadata"]} if given.get("includeMetadata") else shown
+def _shown(record: dict[str, Any], *, values: bool = True, metadata: bool = True) -> dict[str, Any]:
+    wanted = {"values": values, "metadata": metadata}
+    return {name: record[name] for name, is_wanted in wanted.items() if is_wanted}
 
 
 # The wire ----------------------------------------------------------------------------------------

@@ -95,6 +95,15 @@ class QdrantServer:
         self.kill()
         self.engine.close()
 
+    def empty(self, name: str) -> None:
+        """Give a collection back as it was when it was made, with its indexes, if it is there."""
+        with self.lock:
+            if name in self.engine.collections:
+                config = self.engine.get_collection(name).config.params
+                self.engine.delete_collection(name)
+                self.engine.create_collection(name, {}, sparse_vectors_config=config.sparse_vectors)
+            self.requests.clear()
+
     def spoil(self, method: str, path: str, fault: Fault, *, times: int = 1) -> None:
         """The next requests of this method whose path ends so meet the fault."""
         left = [times]

@@ -102,6 +102,13 @@ class WeaviateFake:
 
     stop = kill
 
+    def empty(self) -> None:
+        """Forget all objects and requests; the definitions of the collections stay."""
+        with self._lock:
+            for shards in self.shards.values():
+                shards.clear()
+            self.requests.clear()
+
     def plays(self, call: str, *answers: Any) -> None:
         """Answer the next requests of this call, or of this method of HTTP, so."""
         self._scripts[call] = deque(answers)

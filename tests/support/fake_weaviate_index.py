@@ -6,11 +6,13 @@ import base64
 import binascii
 import math
 import re
-import struct
 import uuid
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+from exact_cosines import cosines
 from google.protobuf import struct_pb2
 from weaviate.proto.v1 import base_pb2, properties_pb2, search_get_pb2
 
@@ -53,9 +55,10 @@ class Shard:
     def __init__(self, definition: dict[str, Any]) -> None:
         self.definition = definition
         self.objects: dict[str, dict[str, Any]] = {}
-        self.vectors: dict[str, dict[str, list[float]]] = {}
-        self.indexed: dict[str, dict[str, list[float]]] = {}
+        self.vectors: dict[str, dict[str, np.ndarray]] = {}
+        self.indexed: dict[str, dict[str, np.ndarray]] = {}
         self.waiting: dict[str, float | None] = {}
+        self._asked: tuple[bytes, list[str]] | None = None
 
     @property
     def properties(self) -> dict[str, dict[str, Any]]:
@@ -78,18 +81,18 @@ class Shard:
             need(name in self.definition["vectorConfig"], f"vector {name} is not configured")
             need(0 < len(vector) <= MAX_DIMENSIONS, "a vector has 1 to 65535 dimensions")
             # https://docs.weaviate.io/weaviate/config-refs/indexing/vector-index: an index has one length
-            lengths = {len(each[name]) for each in self.vectors.values() if name in each}
-            need(lengths <= {len(vector)}, f"new node has a vector with length {len(vector)}, others have another")
+            other = next((each[name] for each in self.vectors.values() if name in each), vector)
+            need(len(other) == len(vector), f"new node has a vector with length {len(vector)}, others have another")
         # https://docs.weaviate.io/weaviate/manage-objects/import: an object of the same id is replaced
         self.objects[key], self.vectors[key] = values, vectors
+        self._asked = None
         if vectors or self.indexed.get(key):
             self.waiting[key] = due
-        if due is not None:
-            self.come_to(due if not self.waiting else min(each for each in self.waiting.values() if each is not None))
 
     def remove(self, key: str) -> None:
         for each in (self.objects, self.vectors, self.indexed, self.waiting):
             each.pop(key, None)
+        self._asked = None
 
     def _values(self, given: Any) -> dict[str, Any]:
         values: dict[str, Any] = dict(given.non_ref_properties.items())
@@ -120,23 +123,35 @@ class Shard:
     # Filtering ----------------------------------------------------------------------------------
 
     def admitted(self, filters: Any | None) -> list[str]:
-        return [key for key in self.objects if filters is None or self._passes(filters, key)]
+        """The objects that pass; those of the last search are kept until one is written or removed."""
+        if filters is None:
+            return list(self.objects)
+        if filters.target.property == "_id":
+            return list(filter(self._condition(filters), self.objects))
+        data = filters.SerializeToString(deterministic=True)
+        if self._asked is None or self._asked[0] != data:
+            self._asked = data, list(filter(self._condition(filters), self.objects))
+        return list(self._asked[1])
 
-    def _passes(self, filters: Any, key: str) -> bool:
+    def _condition(self, filters: Any) -> Callable[[str], bool]:
+        """Whether the object with a key passes; what the filter has wrong is told here, once for all objects."""
         # https://docs.weaviate.io/weaviate/api/graphql/filters
         operator = base_pb2.Filters.Operator.Name(filters.operator).removeprefix("OPERATOR_")
         if operator in {"AND", "OR", "NOT"}:
             need(len(filters.filters) == 1 if operator == "NOT" else filters.filters, f"{operator} without operands")
-            parts = [self._passes(each, key) for each in filters.filters]
-            return not parts[0] if operator == "NOT" else (all if operator == "AND" else any)(parts)
+            parts = [self._condition(each) for each in filters.filters]
+            if operator == "NOT":
+                return lambda key: not parts[0](key)
+            both = all if operator == "AND" else any
+            return lambda key: both(part(key) for part in parts)
         name, operand = filters.target.property, _operand(filters)
         if name == "_id":
-            ids = operand if isinstance(operand, list) else [operand]
             need(operator in {"CONTAINS_ANY", "EQUAL"}, f"{operator} does not go with ids")
-            return key in {str(uuid.UUID(each)) for each in ids}
-        return self._compares(operator, name, operand, self.objects[key].get(name))
+            ids = {str(uuid.UUID(each)) for each in (operand if isinstance(operand, list) else [operand])}
+            return ids.__contains__
+        return self._comparison(operator, name, operand)
 
-    def _compares(self, operator: str, name: str, operand: Any, value: Any) -> bool:
+    def _comparison(self, operator: str, name: str, operand: Any) -> Callable[[str], bool]:
         need(name in self.properties, f"no such prop with name '{name}' found in class")
         given = self.properties[name]
         kind = given["dataType"][0].removesuffix("[]")
@@ -147,15 +162,21 @@ class Shard:
         kinds = {"text": str, "int": int, "number": float, "boolean": bool}
         need(all(type(each) is kinds.get(kind) for each in operands), f"data type filter cannot use on '{name}'")
         need(isinstance(operand, list) is operator.startswith("CONTAINS"), f"{operator} takes another operand")
+        need(is_order or operator in {"EQUAL", "CONTAINS_ALL", "CONTAINS_ANY"}, f"{operator} is not known here")
         if kind == "text":
             need(not is_order, "order of texts is not known here")
-            held = self._tokens(given, value)
-            return _contains(operator, held, [self._tokens(given, each) for each in operands])
-        if value is None:
-            return False
-        if is_order:
-            return _is_ordered(operator, value, operand)
-        return _contains(operator, [value], [[each] for each in operands])
+            asked = [self._tokens(given, each) for each in operands]
+            return lambda key: _contains(operator, self._tokens(given, self.objects[key].get(name)), asked)
+
+        def compares(key: str) -> bool:
+            value = self.objects[key].get(name)
+            if value is None:
+                return False
+            if is_order:
+                return _is_ordered(operator, value, operand)
+            return _contains(operator, [value], [[each] for each in operands])
+
+        return compares
 
     def _tokens(self, given: dict[str, Any], value: Any) -> list[str]:
         # https://docs.weaviate.io/weaviate/config-refs/collections#tokenization
@@ -194,13 +215,10 @@ class Shard:
         need(name in self.definition["vectorConfig"], f"class does not have named vector {name}")
         data = given.vectors[0].vector_bytes if given.vectors else given.vector_bytes
         asked = _floats(data or given.vector_for_targets[0].vector_bytes)
-        found = []
-        for key in keys:
-            vector = self.indexed.get(key, {}).get(name)
-            if vector is None:
-                continue
+        held = {key: self.indexed[key][name] for key in keys if name in self.indexed.get(key, {})}
+        for vector in held.values():
             need(len(vector) == len(asked), f"vector lengths don't match: {len(vector)} vs {len(asked)}")
-            found.append((key, 1 - _cosine(asked, vector)))
+        found = [(key, 1 - cosine) for key, cosine in zip(held, cosines(asked, list(held.values())), strict=True)]
         return sorted(found, key=lambda pair: (pair[1], pair[0]))
 
     def by_words(self, given: Any, keys: list[str]) -> list[tuple[str, float]]:
@@ -248,12 +266,7 @@ def _operand(filters: Any) -> Any:
 
 def _contains(operator: str, held: list[Any], operands: list[list[Any]]) -> bool:
     found = [bool(each) and all(token in held for token in each) for each in operands]
-    match operator:
-        case "EQUAL" | "CONTAINS_ALL":
-            return all(found)
-        case "CONTAINS_ANY":
-            return any(found)
-    raise Refused(f"{operator} is not known here", 422)
+    return any(found) if operator == "CONTAINS_ANY" else all(found)
 
 
 def _is_ordered(operator: str, value: float, operand: float) -> bool:
@@ -262,13 +275,8 @@ def _is_ordered(operator: str, value: float, operand: float) -> bool:
     return (value > operand) is operator.startswith("GREATER")
 
 
-def _floats(data: bytes) -> list[float]:
-    return list(struct.unpack(f"<{len(data) // 4}f", data))
-
-
-def _cosine(a: list[float], b: list[float]) -> float:
-    lengths = math.sqrt(sum(x * x for x in a)) * math.sqrt(sum(y * y for y in b))
-    return sum(x * y for x, y in zip(a, b, strict=True)) / lengths if lengths else 0.0
+def _floats(data: bytes) -> np.ndarray:
+    return np.frombuffer(data, dtype="<f4").astype(np.float64)
 
 
 def _shown(kind: str, value: Any) -> Any:

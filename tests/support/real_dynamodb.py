@@ -21,6 +21,7 @@ from java import find_java
 PACKAGE: Final = "amplify-dynamodb-simulator"
 VERSION: Final = "2.9.30"
 SHA512: Final = "xTeeRLvzEfqyd5lh3bH4c0kHvSHHmmhD5ZDsHFKAQ5g2Zl6JqlFdutaQhCLHzxEp6Ry1o7TB6niIoXuQAnSewQ=="
+_FEW: Final = 100
 KEYS: Final = {"access_key_id": "test", "secret_access_key": "test", "region": "eu-central-1"}
 """The emulator takes any that are well-formed."""
 
@@ -63,6 +64,17 @@ class DynamoDBServer:
     def stop(self) -> None:
         self.client.close()
         self._process.stop()
+
+    def empty(self, table: str) -> None:
+        """Remove all items of a table that is there: one by one if they are few, and with the table if not."""
+        found = self.client.scan(TableName=table, ProjectionExpression="pk, sk", ConsistentRead=True)
+        keys = found["Items"]
+        if len(keys) > _FEW or "LastEvaluatedKey" in found:
+            self.client.delete_table(TableName=table)
+            return
+        for start in range(0, len(keys), 25):  # no more go into one request
+            requests = [{"DeleteRequest": {"Key": key}} for key in keys[start : start + 25]]
+            self.client.batch_write_item(RequestItems={table: requests})
 
     def _make_client(self) -> Any:
         from botocore.session import Session

@@ -8,13 +8,16 @@ import struct
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import bson
 import pymongo
 import pytest
 import services
 from cutting_proxy import CuttingProxy
+
+_FEW: Final = 100
 
 
 class MongoDBServer(services.Process):
@@ -23,6 +26,8 @@ class MongoDBServer(services.Process):
     It has MongoDB's own fail points, which `configureFailPoint` sets. What it acknowledges is on the disk only where
     it is told to be durable: unlike MongoDB, it does so for no write concern.
     """
+
+    program: tuple[str | Path, ...] = ("-m", "secantus")
 
     def __init__(self, *arguments: str, durable: bool = False) -> None:
         try:
@@ -41,7 +46,7 @@ class MongoDBServer(services.Process):
         return f"mongodb://127.0.0.1:{self.port}/?heartbeatFrequencyMS=500"
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "secantus", "--port", str(self.port), "--storage-path", self.folder / "data"]
+        command = [sys.executable, *self.program, "--port", str(self.port), "--storage-path", self.folder / "data"]
         command += ["--config", self.folder / "secantusd.toml", "--enable-test-commands"]
         self.run([*command, *self.arguments], services.listens(self.port))
 
@@ -63,11 +68,26 @@ class MongoDBServer(services.Process):
             finally:
                 client.admin.command({"configureFailPoint": "failCommand", "mode": "off"})
 
+    def empty(self, client: pymongo.MongoClient[Any], table: str, database: str = "lamina") -> None:
+        """Remove what an adapter stored, and where it is much, the collections as well."""
+        for name in (table, f"{table}.history", f"{table}.controls"):
+            collection = client[database][name]
+            if collection.estimated_document_count() > _FEW:
+                collection.drop()
+            else:
+                collection.delete_many({})
+
     def drop(self, table: str, database: str = "lamina") -> None:
         """Remove what an adapter made."""
         with self.client() as client:
             for name in (table, f"{table}.history", f"{table}.controls"):
                 client[database].drop_collection(name)
+
+
+class MongoDBServerWithProducts(MongoDBServer):
+    """The same with the product of vectors that MongoDB has from 8.3 on: for many searches by vector."""
+
+    program = (Path(__file__).with_name("serve_mongodb_with_products.py"),)
 
 
 @pytest.fixture(scope="session")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import httpx2
+import uvicorn
 
 from lamina.server import Principal, create_app
 
@@ -29,7 +32,7 @@ def app_of(router, **options):
 async def client_of(app, *, token=TOKEN):
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     transport = httpx2.ASGITransport(app, raise_app_exceptions=False)
-    async with httpx2.AsyncClient(transport=transport, base_url="http://server", headers=headers) as client:
+    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost", headers=headers) as client:
         yield client
 
 
@@ -47,3 +50,19 @@ async def clients_of_owners(kernel):
     app = create_app(kernel, auth=authenticate)
     async with AsyncExitStack() as stack:
         yield {owner: await stack.enter_async_context(client_of(app, token=owner.encode().hex())) for owner in OWNERS}
+
+
+@asynccontextmanager
+async def listening(app):
+    """The app on a real socket; gives its host, its port, and the server."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=20))
+        running = asyncio.create_task(server.serve(sockets=[listener]))
+        while not server.started:  # noqa: ASYNC110 - it tells in no other way
+            await asyncio.sleep(0.01)
+        host, port = listener.getsockname()
+        try:
+            yield host, port, server
+        finally:
+            server.should_exit = True
+            await running

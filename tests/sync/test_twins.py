@@ -25,6 +25,12 @@ WITHOUT_TWIN = {
     "BaseContextEngine": "hosts derive from it",
     "SqliteDatabase": "given to stores, which close it",
     "SqliteStateStore": "given to a blocking StateStore",
+    "Reducer": "given to ContextPacks; hosts implement it",
+    "ExtractiveReducer": "given to ContextPacks",
+    "ModelReducer": "given to ContextPacks",
+    "PackStore": "given to ContextPacks, which has a twin",
+    "SqlitePackStore": "given to ContextPacks, which has a twin",
+    "PostgresPackStore": "given to ContextPacks, which has a twin",
     "PostgresStateStore": "given to a blocking StateStore",
 }
 OTHERS = [ThreadHandle]

@@ -57,6 +57,7 @@ class TenMethodsAdapter(MemoryAdapter):
             raise Conflict(f"The memory {id!r}", f"it has revision {entry.revision}, not {expected_revision}")
         changed = entry.replace(**updates, revision=entry.revision + (not updates.keys() <= UNREVISED_FIELDS))
         check_entry(changed)
+        check_in_scope(scope, changed)
         self._keep(changed)
         return True
 

@@ -15,9 +15,13 @@ from lamina.cli import (
     evaluations,
     fading,
     health,
+    mcp_serving,
     memories,
+    packs,
+    serving,
     showing,
     threads,
+    tokens,
     transfer,
 )
 from lamina.cli.command import show_help_alone
@@ -50,6 +54,7 @@ for group in (
     asking,
     threads,
     documents,
+    packs,
     fading,
     transfer,
     copying,
@@ -57,5 +62,8 @@ for group in (
     configuration,
     showing,
     evaluations,
+    serving,
+    tokens,
+    mcp_serving,
 ):
     group.register(app)

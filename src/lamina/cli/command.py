@@ -12,7 +12,7 @@ import typer
 from lamina.cli.session import Session
 from lamina.cli.warnings_shown import warnings_shown
 
-__all__ = ["SHARED", "command", "group", "show_help_alone"]
+__all__ = ["SHARED", "command", "group", "group_command", "show_help_alone"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -60,35 +60,77 @@ def command(
     """
 
     def register(function: F) -> F:
-        own = list(inspect.signature(function).parameters.values())[1:]
-        hints = get_type_hints(function, include_extras=True)
-        parameters = [each.replace(annotation=hints[each.name]) for each in own]
         refused = (() if scoped else ("owner", "namespace")) or (() if namespaced else ("namespace",))
-        shared = SHARED | {key: _HIDDEN[key] for key in refused}
-        parameters += [
-            inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-            for key, (annotation, default) in shared.items()
-        ]
-
-        def run(**arguments: Any) -> Any:
-            session = Session(**{key: arguments.pop(key) for key in SHARED})
-            if any(getattr(session, key) is not None for key in refused):
-                problem = f"it is not about one {' or '.join(refused)}"
-                raise typer.BadParameter(problem, param_hint=f"lamina {name}")
-            with warnings_shown(shown=not tells):
-                result = function(session, **arguments)
-                if not inspect.iscoroutine(result):
-                    return result
-                import asyncio
-
-                return asyncio.run(result)
-
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        run.__annotations__ = {each.name: each.annotation for each in parameters}
-        app.command(name, help=_help(function, examples))(run)
+        app.command(name, help=_help(function, examples))(_runner(function, name, refused, tells=tells))
         return function
 
     return register
+
+
+def group_command(app: typer.Typer, name: str, *, examples: Sequence[str]) -> Callable[[F], typer.Typer]:
+    """Register a function, as `command` does, as what a group of commands does alone; returns the group.
+
+    Options of its own that stand before the name of another command of the group are refused.
+    """
+
+    def register(function: F) -> typer.Typer:
+        made = typer.Typer(rich_markup_mode=None)
+        run = _runner(function, name, ())
+
+        def start(context: typer.Context, **arguments: Any) -> Any:
+            if context.invoked_subcommand is None:
+                return run(**arguments)
+            given = [each.opts[0] for each in context.command.params if _is_given(context, each)]
+            if given:
+                problem = f"belongs behind `{context.invoked_subcommand}`"
+                raise typer.BadParameter(problem, param_hint=given[0])
+            return None
+
+        first = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+        own = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in inspect.signature(run).parameters.values()]
+        start.__signature__ = inspect.Signature([first, *own])  # type: ignore[attr-defined]
+        start.__annotations__ = {each.name: each.annotation for each in (first, *own)}
+        made.callback(invoke_without_command=True, help=_help(function, examples))(start)
+        app.add_typer(made, name=name)
+        return made
+
+    return register
+
+
+def _is_given(context: typer.Context, parameter: Any) -> bool:
+    source = context.get_parameter_source(parameter.name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _runner(
+    function: Callable[..., Any], name: str, refused: Sequence[str], *, tells: bool = False
+) -> Callable[..., Any]:
+    """What the command line calls: with the shared options beside the function's own."""
+    own = list(inspect.signature(function).parameters.values())[1:]
+    hints = get_type_hints(function, include_extras=True)
+    parameters = [each.replace(annotation=hints[each.name]) for each in own]
+    shared = SHARED | {key: _HIDDEN[key] for key in refused}
+    parameters += [
+        inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for key, (annotation, default) in shared.items()
+    ]
+
+    def run(**arguments: Any) -> Any:
+        session = Session(**{key: arguments.pop(key) for key in SHARED})
+        if any(getattr(session, key) is not None for key in refused):
+            problem = f"it is not about one {' or '.join(refused)}"
+            raise typer.BadParameter(problem, param_hint=f"lamina {name}")
+        with warnings_shown(shown=not tells):
+            result = function(session, **arguments)
+            if not inspect.iscoroutine(result):
+                return result
+            import asyncio
+
+            return asyncio.run(result)
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run
 
 
 def group(help: str) -> typer.Typer:

@@ -38,6 +38,7 @@ def register(app: typer.Typer) -> None:
         ("transcripts", transcripts, "--pre-rot 8000"),
         ("documents", documents, "--strategy paragraph"),
         ("context", context, "--budget 2000 --budget 8000"),
+        ("reductions", reductions, "--most 500 --json"),
     ):
         line = f"lamina eval {name} path/to/{name}"
         command(evaluations, name, examples=[line, f"{line} {options}"], scoped=False)(function)
@@ -206,6 +207,43 @@ async def context(
             ],
         )
     raise typer.Exit(int(any(each.too_large for each in found)))
+
+
+async def reductions(
+    session: Session,
+    folder: Annotated[Path, typer.Argument(help="A folder of Markdown or text, or of .jsonl files of {id, text}.")],
+    *,
+    most: Annotated[int, typer.Option("--most", min=1, help="Texts of each collection, evenly spread.")] = 200,
+    least: Annotated[int, typer.Option("--least", min=1, help="Only texts of so many tokens.")] = 40,
+) -> None:
+    """Measure what fading leaves of texts: their tokens, and the names, numbers and dates in them.
+
+    Each text is reduced as a memory of a pack is at `summary` and at `key_facts`. Shown are the share of tokens that
+    is left, the share of tokens that names, numbers and dates alone would take, the share of these that the
+    reduction still has, and, to compare, the share that the first characters of the text have, as many as the
+    reduction.
+    """
+    from lamina.cli import output
+    from lamina.evaluation.reductions import ReductionFigures, evaluate_reductions, load_texts
+
+    found: list[ReductionFigures] = []
+    with output.progress_bar("Reducing") as progress:
+        collections = list(load_texts(folder, most=most, least_tokens=least))
+        for number, (name, texts) in enumerate(collections, start=1):
+            found += evaluate_reductions(name, texts)
+            progress(number, len(collections))
+    if session.as_json:
+        output.print_json([each.row() for each in found])
+        return
+    head = ("collection", "tier", "texts", "tokens left", "items alone", "kept", "names", "numbers", "dates", "first n")
+    rows = [
+        (
+            *(each.collection, each.tier.value, each.texts, _share(each.share), _share(each.dense)),
+            *(_share(each.kept()), *(_share(each.kept(kind)) for kind in each.items), _share(each.cut())),
+        )
+        for each in found
+    ]
+    _print_table(head, rows)
 
 
 @asynccontextmanager

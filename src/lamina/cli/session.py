@@ -14,7 +14,8 @@ from lamina.errors import ConfigError
 if TYPE_CHECKING:
     from lamina.kernel import Kernel
     from lamina.memory.engine import MemoryEngine
-    from lamina.settings import LoadedConfig, MemoryConfig
+    from lamina.ports.server_store import ServerStore
+    from lamina.settings import LaminaConfig, LoadedConfig, MemoryConfig
 
 __all__ = ["Session"]
 
@@ -93,14 +94,33 @@ class Session:
         """
         from lamina.kernel import Kernel
 
+        config = self._placed(creates=creates)
+        if not with_model:
+            packs = config.packs.model_copy(update={"reducer": "extractive"})
+            kept = {"model": None, "memory": config.memory.model_copy(update={"llm": None}), "packs": packs}
+            config = config.model_copy(update=kept)
+        async with Kernel(config) as kernel:
+            yield kernel
+
+    @asynccontextmanager
+    async def server_store(self, *, creates: bool = False) -> AsyncIterator[ServerStore]:
+        """The open server store of the same place; closed in the end. `creates` as for `engine`.
+
+        Raises:
+            ConfigError: there is no database, or no folder for one that was named.
+        """
+        from lamina.kernel.stores import server_store_of
+
+        async with server_store_of(self._placed(creates=creates)) as store:
+            yield store
+
+    def _placed(self, *, creates: bool) -> LaminaConfig:
+        """The settings of a kernel on the place of this run, which is there, or may be made."""
         memory = self.memory
         if memory.path is not None and str(memory.path) != ":memory:":
             self._check_database(memory.path, creates=creates)
         kept: dict[str, Any] = {"memory": memory, "data_dir": self.settings.data_dir(), "ephemeral": False}
-        if not with_model:
-            kept |= {"model": None, "memory": memory.model_copy(update={"llm": None})}
-        async with Kernel(self.settings.config.model_copy(update=kept)) as kernel:
-            yield kernel
+        return self.settings.config.model_copy(update=kept)
 
     @asynccontextmanager
     async def engine(self, *, creates: bool = False) -> AsyncIterator[MemoryEngine]:
@@ -116,6 +136,14 @@ class Session:
             self._check_database(memory.path, creates=creates)
         async with await create_memory_engine(memory) as engine:
             yield engine
+
+    def serving_config(self) -> LaminaConfig:
+        """The settings of a server on the place of this run, which is made if it is not there.
+
+        Raises:
+            ConfigError: there is no folder for a database that was named.
+        """
+        return self._placed(creates=True)
 
     def _check_database(self, path: Path, *, creates: bool) -> None:
         if path.exists():

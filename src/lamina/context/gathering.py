@@ -126,7 +126,8 @@ class Gatherer:
         documents, packs, conversation = sources.documents, sources.packs, sources.conversation
         if documents is not None and config.document_limit and request.searches and not shared_only:
             steps["documents"] = lambda: self._documents(documents)
-        if packs is not None and config.use_packs and request.searches and not shared_only:
+        wants_packs = config.use_packs and config.pack_limit and request.searches
+        if packs is not None and wants_packs and not shared_only:
             steps["packs"] = lambda: self._packs(packs)
         thread_id = request.thread_id
         if conversation is not None and thread_id is not None:
@@ -185,6 +186,7 @@ class Gatherer:
             max_packs=self._config.max_packs,
             min_score=self._config.pack_min_score,
             per_pack=self._config.pack_limit,
+            touch=self._request.touch,
         )
         return _all_of(PackHit, found, "packs")
 

@@ -40,13 +40,20 @@ class DocumentSource(Protocol):
 
 
 class PackSource(Protocol):
-    """Where context packs are."""
+    """Where context packs are; `ContextPacks` is one."""
 
     @abstractmethod
     async def find(
-        self, query: str, *, owner: str | None = None, max_packs: int, min_score: float, per_pack: int
+        self,
+        query: str,
+        *,
+        owner: str | None = None,
+        max_packs: int,
+        min_score: float,
+        per_pack: int,
+        touch: bool = True,
     ) -> Sequence[PackHit]:
-        """The memories of the packs that match best."""
+        """The memories of the packs that match best; without `touch` none counts as read."""
         ...
 
 

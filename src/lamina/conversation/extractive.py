@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from math import log2
 from typing import Final
 
-from lamina.conversation.facts import Fact, FactKind, facts_in, sentences
+from lamina.domain.facts import Fact, FactKind, facts_in, sentences
 from lamina.domain.message_size import Count
 
 __all__ = ["extract", "files_line", "is_decision"]

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Final
 
-from lamina.conversation.facts import Fact, FactKind, facts_of, sentences
+from lamina.domain.facts import Fact, FactKind, facts_of, sentences
 from lamina.domain.message import FilePart, ImagePart, Message, Role
 from lamina.domain.thread import ThreadEvent
 

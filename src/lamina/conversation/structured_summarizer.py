@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from lamina.conversation.extractive import extract, files_line, is_decision
-from lamina.conversation.facts import paths_of, sentences
 from lamina.conversation.structured import StructuredSummary, summary_from_json, summary_text, united
 from lamina.conversation.transcript import files_in_results, packed
+from lamina.domain.facts import paths_of, sentences
 from lamina.domain.message import Message, ReasoningPart, Role
 from lamina.domain.message_size import Count
 from lamina.domain.thread import SummarySource, ThreadEvent

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from lamina.conversation.extractive import extract
-from lamina.conversation.facts import paths_of
+from lamina.domain.facts import paths_of
 from lamina.domain.message import FilePart, ImagePart, Message, OpaquePart, ReasoningPart, Role, TextPart
 from lamina.domain.message_size import Count
 

@@ -19,6 +19,7 @@ Words that come out hold no ASCII but `a-z0-9`, so a backend's tokenizer need on
 from __future__ import annotations
 
 import re
+import threading
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ __all__ = [
     "Term",
     "index_terms",
     "query_terms",
+    "similarities",
     "similarity",
     "term_weights",
 ]
@@ -149,6 +151,15 @@ def similarity(terms: Collection[Term], weights: Collection[float], document: Co
     return sum(found) / total
 
 
+def similarities(query: str, texts: Collection[str]) -> list[float]:
+    """The similarity of each text, in order, to the query; terms weigh by their rarity among these texts."""
+    terms = query_terms(query)
+    documents = [frozenset(index_terms(text)) for text in texts]
+    frequencies = {form: sum(form in document for document in documents) for term in terms for form in term.forms}
+    weights = term_weights(terms, len(documents), frequencies)
+    return [similarity(terms, weights, document) for document in documents]
+
+
 def _term(word: str) -> Term:
     stem = _stem(word) if _ASCII_LETTERS.fullmatch(word) else word
     return Term((word,) if stem == word else (word, stem))
@@ -255,7 +266,15 @@ def _is_english(words: Collection[str]) -> bool:
 _LONGEST_STEMMED: Final = 256
 """Letters of a word; the stemmer takes minutes for one of a million, which is no word."""
 
-_stemmer = snowballstemmer.stemmer("english")
+
+class _Stemmer(threading.local):
+    """One for each thread: a stemmer keeps the word that it is at in itself, and backends index words in threads."""
+
+    def __init__(self) -> None:
+        self.of_thread = snowballstemmer.stemmer("english")
+
+
+_stemmer = _Stemmer()
 
 
 def _stem(word: str) -> str:
@@ -264,5 +283,5 @@ def _stem(word: str) -> str:
 
 @lru_cache(maxsize=65536)
 def _stemmed(word: str) -> str:
-    stem: str = _stemmer.stemWord(word)
+    stem: str = _stemmer.of_thread.stemWord(word)
     return stem

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, Literal
 
 from lamina.domain.memory import Vector
-from lamina.domain.pack_decay import Decay, Tier
+from lamina.domain.pack_decay import Decay, Tier, next_step
 
 __all__ = [
+    "DEFAULT_DECAYS",
     "OWNED_TYPES",
     "SUPERSEDES",
     "MemoryType",
@@ -54,6 +55,17 @@ class PackType(StrEnum):
 
 OWNED_TYPES: Final = frozenset({PackType.SESSION, PackType.USER})
 """Types of packs that belong to one owner; one of another type may, or is shared in the tenant."""
+
+_MONTHS: Final = Decay(timedelta(days=30))
+
+DEFAULT_DECAYS: Final = {
+    PackType.SESSION: Decay(timedelta(hours=12)),
+    PackType.USER: _MONTHS,
+    PackType.DOMAIN: Decay(timedelta(days=365)),
+    PackType.PROJECT: _MONTHS,
+    PackType.AGENT: _MONTHS,
+}
+"""How the memories of packs fade that say nothing of their own."""
 
 
 class PackStatus(StrEnum):
@@ -137,6 +149,11 @@ class Pack:
     embedding: Vector | None = None
     """Of name, description and tags; made by the model of `fingerprint`."""
     fingerprint: str | None = None
+
+    @property
+    def current_decay(self) -> Decay:
+        """How its memories fade: its own way, or that of its type."""
+        return self.decay or DEFAULT_DECAYS[self.type]
 
     def replace(self, **changes: Any) -> Pack:
         """A copy with these fields changed."""
@@ -240,6 +257,13 @@ class PackMemory:
     def idle_since(self) -> datetime:
         """What its fading is counted from."""
         return self.last_accessed or self.created_at
+
+    def due_at(self, decay: Decay) -> datetime | None:
+        """When it leaves its tier if nobody reads it: fades, unless it is pinned, or expires; None if never."""
+        if self.is_deleted or self.tier is Tier.ARCHIVED:
+            return None
+        step = next_step(idle_since=self.idle_since, tier=self.tier, decay=decay) if self.pinned_at is None else None
+        return min((each for each in (step, self.expires_at) if each is not None), default=None)
 
     def replace(self, **changes: Any) -> PackMemory:
         """A copy with these fields changed."""

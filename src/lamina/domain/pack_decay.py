@@ -70,9 +70,11 @@ class Decay:
 def tier_at(now: datetime, *, idle_since: datetime, tier: Tier, decay: Decay) -> Tier:
     """The tier that the idle time asks for, several steps down if need be, and never above the present one.
 
-    A clock that went back takes nothing up: a negative idle time asks for the first tier.
+    A clock that went back takes nothing up: a negative idle time asks for the first tier. Both instants are aware.
     """
-    asked = max((each for each in _TIERS if now - idle_since >= decay.idle_time(each)), key=_TIERS.index, default=tier)
+    # In UTC: between instants of one zone Python reckons by the hands of the clock, which are moved twice a year.
+    idle = now.astimezone(UTC) - idle_since.astimezone(UTC)
+    asked = max((each for each in _TIERS if idle >= decay.idle_time(each)), key=_TIERS.index, default=tier)
     return max(asked, tier, key=_TIERS.index)
 
 
@@ -81,5 +83,5 @@ def next_step(*, idle_since: datetime, tier: Tier, decay: Decay) -> datetime | N
     place = _TIERS.index(tier)
     if place == len(_TIERS) - 1:
         return None
-    idle = decay.idle_time(_TIERS[place + 1])
-    return None if _LAST_INSTANT - idle_since < idle else idle_since + idle
+    idle, since = decay.idle_time(_TIERS[place + 1]), idle_since.astimezone(UTC)
+    return None if _LAST_INSTANT - since < idle else since + idle

@@ -28,6 +28,7 @@ __all__ = [
     "MAX_MESSAGE_BYTES",
     "MAX_TOKENS",
     "check_change",
+    "check_class",
     "check_expected",
     "check_kind",
     "check_listing",
@@ -47,6 +48,7 @@ __all__ = [
     "storable_metadata",
     "storable_replacement",
     "storable_summary",
+    "storable_text",
     "storable_thread",
 ]
 
@@ -69,7 +71,7 @@ _JSON_REMEDY: Final = "Use text, finite numbers, bool, None, lists and dicts wit
 
 def check_ref(ref: ThreadRef) -> None:
     """Refuse a reference that can name no thread."""
-    _check_class("ref", ref, ThreadRef)
+    check_class("ref", ref, ThreadRef)
     check_name("tenant", ref.tenant)
     check_name("thread_id", ref.id)
     check_kind("kind", ref.kind, ThreadKind)
@@ -137,7 +139,7 @@ def possible_ids(ids: Sequence[object]) -> list[str]:
 
 def storable_thread(thread: Thread) -> Thread:
     """The head of a new thread: nothing in it yet, and of revision 1."""
-    _check_class("thread", thread, Thread)
+    check_class("thread", thread, Thread)
     check_ref(thread.ref)
     _check_optional_names(owner=thread.owner, namespace=thread.namespace)
     check_kind("status", thread.status, ThreadStatus)
@@ -167,9 +169,9 @@ def storable_event(event: ThreadEvent) -> ThreadEvent:
         InvalidInput: the message has no id, is too large, or holds what JSON cannot carry.
         InvalidType: a field has a type that cannot be stored.
     """
-    _check_class("event", event, ThreadEvent)
+    check_class("event", event, ThreadEvent)
     message = event.message
-    _check_class("event.message", message, Message)
+    check_class("event.message", message, Message)
     check_name("message.id", message.id)
     check_kind("message.role", message.role, Role)
     if not isinstance(message.content, str | list):
@@ -192,7 +194,7 @@ def storable_event(event: ThreadEvent) -> ThreadEvent:
         remedy = f"Use at most {MAX_MESSAGE_BYTES}, or ingest it as a document."
         raise InvalidInput("message", f"has {size} bytes with its state", remedy)
     check_whole_number("tokens", event.tokens, 0, MAX_TOKENS)
-    return ThreadEvent(_read_back(data), state, event.tokens, _text("counter", event.counter))
+    return ThreadEvent(_read_back(data), state, event.tokens, storable_text("counter", event.counter))
 
 
 def placed_event(event: ThreadEvent, index: int, *, parent: str | None, now: datetime) -> ThreadEvent:
@@ -242,13 +244,13 @@ def is_same_event(one: ThreadEvent, other: ThreadEvent) -> bool:
 
 def storable_summary(summary: Summary) -> Summary:
     """The summary with a copy of all that it holds."""
-    _check_class("summary", summary, Summary)
+    check_class("summary", summary, Summary)
     check_whole_number("to_index", summary.to_index, 1, MAX_INDEX)
     check_whole_number("from_index", summary.from_index, 1, summary.to_index)
     check_whole_number("tokens", summary.tokens, 0, MAX_TOKENS)
     check_kind("source", summary.source, SummarySource)
     return summary.replace(
-        text=_text("text", summary.text),
+        text=storable_text("text", summary.text),
         created_at=check_instant("created_at", summary.created_at),
         topics=_listed("topics", summary.topics),
         facts=_listed("facts", summary.facts),
@@ -258,7 +260,7 @@ def storable_summary(summary: Summary) -> Summary:
 
 def storable_document(document: Document) -> Document:
     """The head with a copy of all that it holds."""
-    _check_class("document", document, Document)
+    check_class("document", document, Document)
     for name in ("tenant", "id", "source"):
         check_name(name, getattr(document, name))
     _check_optional_names(owner=document.owner)
@@ -267,7 +269,7 @@ def storable_document(document: Document) -> Document:
     return document.replace(
         ingested_at=check_instant("ingested_at", document.ingested_at),
         metadata=storable_metadata(document.metadata),
-        digest=_text("digest", document.digest),
+        digest=storable_text("digest", document.digest),
         options=storable_json("options", document.options),
     )
 
@@ -343,7 +345,8 @@ def _whole(event: ThreadEvent) -> str:
     return canonical_json([message_to_json(event.message), event.state, event.tokens, event.counter])
 
 
-def _text(field: str, value: object) -> str:
+def storable_text(field: str, value: object) -> str:
+    """The text, cleaned."""
     if not isinstance(value, str):
         raise InvalidType(field, f"must be text, not {type(value).__name__}", "Give a str.")
     return clean(value)
@@ -358,7 +361,7 @@ def _check_optional_names(**names: str | None) -> None:
 def _listed(field: str, texts: object) -> list[str]:
     if not isinstance(texts, list | tuple):
         raise InvalidType(field, f"must be a list of text, not {type(texts).__name__}", "Give a list of str.")
-    return [_text(field, each) for each in texts]
+    return [storable_text(field, each) for each in texts]
 
 
 def _check_fields(data: Mapping[str, Any]) -> None:
@@ -371,20 +374,21 @@ def _check_fields(data: Mapping[str, Any]) -> None:
                 check_whole_number(f"message.content[{place}].{name}", part[name], 0, _MAX_PIXELS)
     for place, call in enumerate(data.get("tool_calls", ())):
         for name in ("id", "name", "arguments"):
-            _text(f"message.tool_calls[{place}].{name}", call.get(name))
+            storable_text(f"message.tool_calls[{place}].{name}", call.get(name))
         _check_form(f"message.tool_calls[{place}]", call, ())
 
 
 def _check_form(field: str, data: Mapping[str, Any], texts: Iterable[str]) -> None:
     for name in texts:
         if data.get(name) is not None:
-            _text(f"{field}.{name}", data[name])
+            storable_text(f"{field}.{name}", data[name])
     for name in ("metadata", "extra"):
         if not isinstance(data.get(name, {}), Mapping):
             raise InvalidType(f"{field}.{name}", f"must be a dict, not {type(data[name]).__name__}", "Give a dict.")
 
 
-def _check_class(field: str, value: object, kind: type) -> None:
+def check_class(field: str, value: object, kind: type) -> None:
+    """Refuse what is not of this class."""
     if not isinstance(value, kind):
         raise InvalidType(field, f"must be a {kind.__name__}, not {type(value).__name__}", "Give one.")
 

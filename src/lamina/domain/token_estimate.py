@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["estimate_tokens"]
+__all__ = ["estimate_tokens", "token_weight"]
 
 _CHARACTERS_PER_TOKEN: Final = 4
 
@@ -114,13 +114,18 @@ def estimate_tokens(text: str) -> int:
     Never fewer than a quarter of its characters, rounded up. It never shrinks when text is appended,
     and that of a whole is at most the sum of its parts' and a few for each seam. Linear in the length.
     """
+    return math.ceil(token_weight(text))
+
+
+def token_weight(text: str) -> float:
+    """What `estimate_tokens` rounds up: for pieces, whose rounding would add up."""
     length = len(text)
     ascii_only = text.encode("ascii", "ignore")
     classes = ascii_only.translate(_CLASSES)
     pieces = sum(classes.count(kind) * weight for kind, weight in _ASCII.items())
     if len(ascii_only) != length:
         pieces += _beyond_ascii(text, len(ascii_only))
-    return max(math.ceil(length / _CHARACTERS_PER_TOKEN), math.ceil(pieces))
+    return max(length / _CHARACTERS_PER_TOKEN, pieces)
 
 
 def _beyond_ascii(text: str, ascii_count: int) -> float:

@@ -27,6 +27,7 @@ from lamina.kernel.parts import Backends, KernelOptions, Parts, build_parts, ope
 from lamina.kernel.streaming import streamed
 from lamina.kernel.turns import TurnRunner
 from lamina.memory.engine import MemoryEngine
+from lamina.packs.service import ContextPacks
 from lamina.ports.clock import Clock, utc_now
 from lamina.ports.events import EventName
 from lamina.ports.token_counter import TokenCounter
@@ -183,6 +184,11 @@ class Kernel:
     def rag(self) -> RagPipeline:
         """The documents."""
         return self._opened().parts.rag
+
+    @property
+    def packs(self) -> ContextPacks:
+        """The context packs."""
+        return self._opened().parts.packs
 
     @property
     def context_engine(self) -> ContextEngine:

@@ -14,6 +14,7 @@ from lamina.domain.validation import check_ttl
 from lamina.errors import InvalidInput, InvalidType
 from lamina.kernel.parts import Parts
 from lamina.memory.decay import DecayReport
+from lamina.packs.fading import DegradationReport
 
 __all__ = ["MaintenanceReport", "maintain", "read_interval", "repeated"]
 
@@ -29,13 +30,16 @@ class MaintenanceReport:
     purged: int = 0
     decay: DecayReport | None = None
     chunks_removed: int = 0
+    packs: DegradationReport | None = None
+    """What the sweep over the context packs did."""
+    pack_rows_removed: int = 0
     engines: dict[str, bool] = field(default_factory=dict)
     """For each plug-in engine, whether its `maintain` succeeded."""
     failures: dict[str, str] = field(default_factory=dict)
 
 
 async def maintain(parts: Parts, engines: ContextEngineManager, *, decay: bool) -> MaintenanceReport:
-    """Purge what has expired, fade memories if asked to, remove chunks of no document, let engines maintain.
+    """Purge what expired, fade packs, and memories if asked to, remove what belongs to nothing, let engines maintain.
 
     A step that fails does not keep the others from being done.
     """
@@ -44,6 +48,8 @@ async def maintain(parts: Parts, engines: ContextEngineManager, *, decay: bool) 
     if decay:
         report.decay = await _step(report, "decay", parts.memory.decay)
     report.chunks_removed = await _step(report, "documents", parts.rag.purge_orphans) or 0
+    report.packs = await _step(report, "packs", parts.packs.degrade)
+    report.pack_rows_removed = await _step(report, "pack_rows", parts.packs.purge_orphans) or 0
     report.engines = await _step(report, "engines", engines.maintain) or {}
     return report
 

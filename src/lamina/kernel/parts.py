@@ -13,6 +13,7 @@ from lamina.context.sources import ProfileProvider
 from lamina.conversation.manager import ConversationManager
 from lamina.conversation.short_term import BaseMemory
 from lamina.conversation.window import policy_of
+from lamina.errors import ConfigError
 from lamina.kernel.auto_save import AutoSave
 from lamina.kernel.model_router import ModelRouter, Task
 from lamina.kernel.sessions import SessionMemories
@@ -20,11 +21,15 @@ from lamina.kernel.stores import choose_stores
 from lamina.memory.backend import MemoryBackend
 from lamina.memory.engine import MemoryEngine
 from lamina.memory.factory import open_engine, open_memory_backend
+from lamina.packs.reducers import ExtractiveReducer, ModelReducer, Reducer
+from lamina.packs.service import ContextPacks
 from lamina.ports.clock import Clock
 from lamina.ports.embedder import matches_from
 from lamina.ports.events import Emit
 from lamina.ports.language_model import LanguageModel
 from lamina.ports.memory_adapter import MemoryAdapter
+from lamina.ports.pack_store import PackStore
+from lamina.ports.server_store import ServerStore
 from lamina.ports.state_store import StateStore
 from lamina.ports.token_counter import TokenCounter
 from lamina.rag.pipeline import RagPipeline
@@ -56,6 +61,10 @@ class Backends:
     memory: MemoryBackend
     state: StateStore
     chunks: MemoryAdapter
+    packs: PackStore
+    pack_rows: MemoryAdapter
+    server: ServerStore
+    """Not open, until somebody opens it who serves others."""
     summaries: LanguageModel | None
     facts: LanguageModel | None
 
@@ -67,9 +76,11 @@ class Parts:
     memory: MemoryEngine
     state: StateStore
     chunks: MemoryAdapter
+    pack_store: PackStore
     conversation: ConversationManager
     sessions: SessionMemories
     rag: RagPipeline
+    packs: ContextPacks
     context: ContextEngine
     auto_save: AutoSave | None
     offers_expansion: bool = False
@@ -101,10 +112,15 @@ async def open_backends(config: LaminaConfig, router: ModelRouter, closing: Asyn
     closing.push_async_callback(memory.close)
     await _open(stores.state, closing)
     await _open(stores.chunks, closing)
+    await _open(stores.packs, closing)
+    closing.push_async_callback(stores.pack_rows.close)  # opened by who first needs it, which many kernels never do
     return Backends(
         memory=memory,
         state=stores.state,
         chunks=stores.chunks,
+        packs=stores.packs,
+        pack_rows=stores.pack_rows,
+        server=stores.server,
         summaries=_helper(config, router, Task.SUMMARIES),
         facts=_helper(config, router, Task.FACTS) if config.memory.auto_save else None,
     )
@@ -121,20 +137,14 @@ async def build_parts(
     memory = await open_engine(_engine_settings(config, options), backends.memory, emit=options.emit)
     closing.push_async_callback(memory.close)
     conversation = _conversation(config, options, memory=memory, backends=backends)
-    rag = RagPipeline(
-        backends.chunks,
-        backends.state,
-        tenant=config.memory.tenant,
-        embedder=memory.embedder,
-        config=config.rag,
-        counter=options.counter,
-        clock=options.clock,
-    )
+    rag = _rag(config, options, memory=memory, backends=backends)
+    packs = _packs(config, options, memory=memory, backends=backends)
     least = 0.0 if memory.embedder is None else matches_from(memory.embedder)
     context = ContextEngine(
         memory,
         conversation=conversation,
         rag=rag,
+        packs=packs,
         profile_provider=options.profile_provider,
         engines=options.engines,
         config=config.effective_context(context_window=options.router.context_window, min_score=least),
@@ -146,9 +156,11 @@ async def build_parts(
         memory=memory,
         state=backends.state,
         chunks=backends.chunks,
+        pack_store=backends.packs,
         conversation=conversation,
         sessions=_sessions(config, options, backends),
         rag=rag,
+        packs=packs,
         context=context,
         auto_save=AutoSave(memory, backends.facts) if config.memory.auto_save else None,
         offers_expansion=config.conversation.context_engineering is not None,
@@ -192,6 +204,39 @@ def _sessions(config: LaminaConfig, options: KernelOptions, backends: Backends) 
         )
 
     return SessionMemories(make)
+
+
+def _rag(config: LaminaConfig, options: KernelOptions, *, memory: MemoryEngine, backends: Backends) -> RagPipeline:
+    return RagPipeline(
+        backends.chunks,
+        backends.state,
+        tenant=config.memory.tenant,
+        embedder=memory.embedder,
+        config=config.rag,
+        counter=options.counter,
+        clock=options.clock,
+    )
+
+
+def _packs(config: LaminaConfig, options: KernelOptions, *, memory: MemoryEngine, backends: Backends) -> ContextPacks:
+    return ContextPacks(
+        backends.packs,
+        backends.pack_rows,
+        tenant=config.memory.tenant,
+        embedder=memory.embedder,
+        config=config.packs,
+        clock=options.clock,
+        emit=options.emit,
+        reducer=_reducer(config, backends.summaries),
+    )
+
+
+def _reducer(config: LaminaConfig, model: LanguageModel | None) -> Reducer:
+    if config.packs.reducer == "extractive":
+        return ExtractiveReducer()
+    if model is None:
+        raise ConfigError("packs.reducer", "is 'model', and there is none", "Name a model, or use 'extractive'.")
+    return ModelReducer(model)
 
 
 def router_of(config: LaminaConfig, router: ModelRouter | None) -> ModelRouter:

@@ -13,37 +13,55 @@ from lamina.databases.sqlite.connection import MEMORY
 from lamina.databases.sqlite.database import SqliteDatabase
 from lamina.errors import ConfigError
 from lamina.ports.memory_adapter import MemoryAdapter
+from lamina.ports.pack_store import PackStore
+from lamina.ports.server_store import ServerStore
 from lamina.ports.state_store import StateStore
 from lamina.settings import LaminaConfig, MemoryConfig
 from lamina.settings.project import DATABASE, DEFAULT_DATA_DIR
-from lamina.state.opening import open_state
-from lamina.state.sqlite import SqliteStateStore
+from lamina.state.opening import open_stores
+from lamina.state.sqlite import SqlitePackStore, SqliteServerStore, SqliteStateStore
 
-__all__ = ["Stores", "choose_stores", "database_file"]
+__all__ = ["Stores", "choose_stores", "database_file", "server_store_of"]
 
 _DEFAULT_TABLE: Final = MemoryConfig.model_fields["table"].default
-_CHUNKS: Final = "lamina_chunks"
+_PREFIX: Final = "lamina"
+"""What the collections are called after where the memories' own has its usual name."""
 _COLLECTION_OPTIONS: Final = ("collection", "collection_name", "class_name", "table_name", "namespace")
-"""Options of backends that name the collection as `table` does: chunks are in another one."""
+"""Options of backends that name the collection as `table` does: chunks and packs are in others."""
 _POSTGRES: Final = "postgres"
 _POSTGRES_LIMITS: Final = ("connections", "connect_timeout", "statement_timeout")
 
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """Made, and not yet open. `memory` are the memory settings with the adapter in them."""
+    """Made, and not yet open. `memory` are the memory settings with the adapter in them.
+
+    `packs` is the truth about packs, `pack_rows` what search runs over.
+    `server` is for processes that serve others; a kernel alone does not open it.
+    """
 
     memory: MemoryConfig
     chunks: MemoryAdapter
+    pack_rows: MemoryAdapter
     state: StateStore
+    packs: PackStore
+    server: ServerStore
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """What the collections beside the memories' own are called."""
+
+    chunks: str
+    packs: str
 
 
 def choose_stores(config: LaminaConfig) -> Stores:
     """The stores that the settings ask for.
 
-    Memories, chunks, threads and the heads of documents share one SQLite file, or one PostgreSQL, unless the
-    settings keep them apart. With any other memory backend the chunks are in it too, and the rest in the
-    kernel's own file. An adapter that is made already holds memories alone.
+    Memories, chunks, threads, the heads of documents and packs share one SQLite file, or one PostgreSQL, unless the
+    settings keep them apart. With any other memory backend the chunks and the rows of packs are in it too, and the
+    rest in the kernel's own file. An adapter that is made already holds memories alone.
 
     Raises:
         ConfigError: a place cannot be used.
@@ -51,19 +69,25 @@ def choose_stores(config: LaminaConfig) -> Stores:
     """
     memory = config.memory
     name = memory.adapter_name()
-    named = next((memory.options[each] for each in _COLLECTION_OPTIONS if each in memory.options), memory.table)
-    chunks_table = _CHUNKS if named == _DEFAULT_TABLE else f"{named}_chunks"
+    tables = _tables(config)
     file = _file(config)
     if name == _POSTGRES and memory.url is not None:
-        return _in_postgres(config, memory.url, chunks_table, file)
+        return _in_postgres(config, memory.url, tables, file)
     if name in {None, "sqlite"} and memory.url is None:
         if not _is_made(memory):
             memory = _with_adapter(memory, SqliteAdapter(database=file, table=memory.table))
-        return Stores(memory, SqliteAdapter(database=file, table=chunks_table), _state(config, file))
+        chunks, rows = (SqliteAdapter(database=file, table=table) for table in (tables.chunks, tables.packs))
+        return Stores(memory, chunks, rows, *_state(config, file))
     assert name is not None  # noqa: S101 - adapter_name names every url's backend
     options = {key: value for key, value in memory.options.items() if key not in _COLLECTION_OPTIONS}
-    chunks = _made(name, {**options, "url": memory.url, "path": memory.path, "table": chunks_table})
-    return Stores(memory, chunks, _state(config, file))
+    place = {**options, "url": memory.url, "path": memory.path}
+    made, other = (_made(name, {**place, "table": table}) for table in (tables.chunks, tables.packs))
+    return Stores(memory, made, other, *_state(config, file))
+
+
+def server_store_of(config: LaminaConfig) -> ServerStore:
+    """The server store in the database of the kernel's state, not open yet; raises as `choose_stores`."""
+    return choose_stores(config).server
 
 
 def database_file(config: LaminaConfig) -> Path | None:
@@ -98,30 +122,41 @@ def _place(config: LaminaConfig) -> Path | str:
     return (config.data_dir or DEFAULT_DATA_DIR) / DATABASE
 
 
-def _in_postgres(config: LaminaConfig, url: str, chunks_table: str, file: SqliteDatabase) -> Stores:
-    """Memories, chunks, threads and heads on the same connections, unless a `state_url` keeps some apart."""
+def _tables(config: LaminaConfig) -> _Tables:
+    memory = config.memory
+    named = next((memory.options[each] for each in _COLLECTION_OPTIONS if each in memory.options), memory.table)
+    prefix = _PREFIX if named == _DEFAULT_TABLE else named
+    return _Tables(f"{prefix}_chunks", config.packs.table or f"{prefix}_packs")
+
+
+def _in_postgres(config: LaminaConfig, url: str, tables: _Tables, file: SqliteDatabase) -> Stores:
+    """Everything on the same connections, unless a `state_url` keeps some apart."""
     from lamina.adapters.postgres import PostgresAdapter
     from lamina.databases.postgres import PostgresDatabase
-    from lamina.state.postgres import PostgresStateStore
+    from lamina.state.postgres import PostgresPackStore, PostgresServerStore, PostgresStateStore
 
     limits = {key: value for key, value in config.memory.options.items() if key in _POSTGRES_LIMITS}
     others = {key: value for key, value in config.memory.options.items() if key not in _POSTGRES_LIMITS}
     database = PostgresDatabase(url, **limits)
     try:
-        made = [
-            PostgresAdapter(database=database, table=each, **others) for each in (config.memory.table, chunks_table)
-        ]
-        is_shared = config.state_url in {None, url}
-        state = PostgresStateStore(database=database, **others) if is_shared else _state(config, file)
+        names = (config.memory.table, tables.chunks, tables.packs)
+        memories, chunks, rows = (PostgresAdapter(database=database, table=each, **others) for each in names)
+        state, packs, server = _state(config, file)
+        if config.state_url in {None, url}:
+            state = PostgresStateStore(database=database, **others)
+            packs = PostgresPackStore(database=database, **others)
+            server = PostgresServerStore(database=database, **others)
     except TypeError as error:
         known = ", ".join((*_POSTGRES_LIMITS, "schema"))
         raise ConfigError("memory.options", f"holds what PostgreSQL does not take: {error}", f"Use {known}.") from error
-    return Stores(_with_adapter(config.memory, made[0]), made[1], state)
+    return Stores(_with_adapter(config.memory, memories), chunks, rows, state, packs, server)
 
 
-def _state(config: LaminaConfig, file: SqliteDatabase) -> StateStore:
+def _state(config: LaminaConfig, file: SqliteDatabase) -> tuple[StateStore, PackStore, ServerStore]:
     url = config.state_url
-    return SqliteStateStore(database=file) if url is None else open_state(url)
+    if url is None:
+        return SqliteStateStore(database=file), SqlitePackStore(database=file), SqliteServerStore(database=file)
+    return open_stores(url)
 
 
 def _with_adapter(memory: MemoryConfig, adapter: MemoryAdapter) -> MemoryConfig:

@@ -21,8 +21,9 @@ from lamina.kernel.model_router import ModelRouter
 from lamina.kernel.options import check_options, read_config
 from lamina.kernel.parts import Backends, open_backends, router_of
 from lamina.memory.working import WorkingMemory
-from lamina.ports.clock import Clock
+from lamina.ports.clock import Clock, utc_now
 from lamina.ports.memory_requests import META_TENANT
+from lamina.ports.server_store import ServerStore
 from lamina.ports.state_store import StateStore
 from lamina.ports.token_counter import TokenCounter
 from lamina.settings import LaminaConfig
@@ -108,7 +109,8 @@ class TenantKernels:
         self._stopping: dict[str, asyncio.Task[None]] = {}
         self._held: dict[asyncio.Task[Any], dict[str, _Seat]] = {}
         self._working: dict[str, WorkingMemory] = {}
-        self._seen: set[str] = set()
+        self._noted: set[str] = set()
+        self._clock = clock or self.config.memory.clock or utc_now
 
     async def start(self) -> None:
         """Open the stores and the embedder. Does nothing if that is done.
@@ -123,6 +125,8 @@ class TenantKernels:
                 return
             async with AsyncExitStack() as closing:
                 backends = await open_backends(self.config, self.model_router, closing)
+                closing.push_async_callback(backends.server.close)
+                await backends.server.initialize()
                 closing.push_async_callback(self.model_router.close)
                 self._closing = closing.pop_all()
                 self._backends = backends
@@ -162,6 +166,11 @@ class TenantKernels:
         """The threads, sessions and heads of documents of all tenants."""
         return self._opened().state
 
+    @property
+    def server(self) -> ServerStore:
+        """The tokens, the requests, the leases and the names of all tenants, which server processes share."""
+        return self._opened().server
+
     async def of(self, tenant: str) -> Kernel:
         """The tenant's kernel, started; it stays so until the task that calls this ends, at least.
 
@@ -191,9 +200,11 @@ class TenantKernels:
             return await kernel.run_maintenance(decay=decay)
 
     async def tenants(self) -> list[str]:
-        """The tenants that were served since the start, sorted; stopped kernels count."""
-        self._opened()
-        return sorted(self._seen)
+        """The tenants that this place has ever served, from any process, and those of its tokens; sorted.
+
+        One that only a `Kernel` of its own wrote to is not known here.
+        """
+        return await self._opened().server.tenants()
 
     def _opened(self) -> Backends:
         if self._backends is None:
@@ -249,7 +260,9 @@ class TenantKernels:
         working = self._working.pop(tenant, None)
         if working is not None:
             kernel.memory_engine.working = working
-        self._seen.add(tenant)
+        if tenant not in self._noted:
+            await backends.server.note_tenant(tenant, now=self._clock())
+            self._noted.add(tenant)
         return kernel
 
     def _evict(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
@@ -26,14 +26,20 @@ from lamina.ports.clock import Clock
 from lamina.ports.embedder import Embedder, Fingerprint
 from lamina.ports.memory_adapter import MemoryAdapter, Update
 
-__all__ = ["EmbeddingSpace", "Progress", "ReembedReport"]
+__all__ = ["EmbeddingSpace", "Progress", "ReembedReport", "TextsOf"]
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Told how many are done, and of how many."""
 
+TextsOf: TypeAlias = Callable[[Sequence[MemoryEntry]], Awaitable[Sequence[str]]]
+"""Gives, in order, what the vectors of entries that are in the store are made of."""
+
 META_KEY: Final = "embedding"
 LOG_EVERY: Final = 60.0
 """Seconds between two log lines about a failing embedder."""
+
+GAPS_COUNTED_EVERY: Final = 60.0
+"""Seconds; how long gaps that another engine leaves or fills may go unnoticed: counting them reads the whole tenant."""
 
 log = logging.getLogger(__name__)
 
@@ -61,26 +67,41 @@ class EmbeddingSpace:
     The store keeps the fingerprint of the model that made its vectors. While the configured
     embedder is another one, no vector is written and none is searched; `reembed` changes over.
     Other engines may do so at any time, so what is written hangs on the fingerprint that was
-    read (`guard`), and what was searched counts only if it is still there (`still_holds`).
+    read (`guard`), and what was searched counts only if it is still there (`still_holds`). That it is another
+    model's is read again before anything is refused for it, since another engine may have changed it over.
+    Vectors are made of the entries' contents, or when they are made anew of what `texts_of` gives.
     """
 
-    def __init__(self, adapter: MemoryAdapter, scope: Scope, embedder: Embedder | None, clock: Clock) -> None:
+    def __init__(
+        self,
+        adapter: MemoryAdapter,
+        scope: Scope,
+        embedder: Embedder | None,
+        clock: Clock,
+        *,
+        texts_of: TextsOf | None = None,
+    ) -> None:
         self.embedder = embedder
         self.has_gaps = False
         """Whether some memory is known to have no vector."""
         self._adapter = adapter
         self._scope = scope
         self._clock = clock
+        self._texts_of = texts_of or _contents
         self._stored: str | None = None
         self._logged_at = -LOG_EVERY
+        self._gaps_counted_at = -GAPS_COUNTED_EVERY
 
     async def load(self) -> None:
         """Read the store's fingerprint, and warn if it is not the embedder's."""
-        await self._reload()
-        missing = MemoryFilter(now=self._clock(), has_embedding=False)
-        self.has_gaps = self.embedder is not None and await count(self._adapter, self._scope, missing) > 0
+        await self.refresh()
+        await self._count_gaps()
         if problem := self._mismatch():
             log.warning("%s", problem)
+
+    async def refresh(self) -> None:
+        """Read the store's fingerprint: another engine may have written it."""
+        self._stored = await self._adapter.load_meta(self._scope, META_KEY)
 
     @property
     def fingerprint(self) -> Fingerprint | None:
@@ -104,13 +125,15 @@ class EmbeddingSpace:
             or (fingerprint.provider, fingerprint.model) == (self.embedder.provider, self.embedder.model)
         ):
             await self._save_first(fingerprint)
+        if self._stored != _written(_Stored(fingerprint)):
+            await self.refresh()
         return self._stored == _written(_Stored(fingerprint))
 
     async def embed_query(self, query: str) -> Vector | Degraded:
         """The query's vector, or why there is none; an embedder's failure is logged, once a minute at most."""
         if self.embedder is None:
             return Degraded(Leg.VECTOR, Reason.NO_EMBEDDER)
-        if problem := self._mismatch():
+        if problem := await self._lasting_mismatch():
             return Degraded(Leg.VECTOR, Reason.OTHER_MODEL, str(problem))
         try:
             vector = await self.embedder.embed_query(query)
@@ -125,9 +148,14 @@ class EmbeddingSpace:
         return vector
 
     async def still_holds(self) -> Degraded | None:
-        """Why vectors that were just compared with a query cannot count: their model changed meanwhile."""
+        """Why vectors that were just compared with a query cannot count: their model changed meanwhile.
+
+        If `needs_reembed` is False then, it changed to the embedder's own, and comparing again helps.
+        """
         before = self._stored
-        await self._reload()
+        await self.refresh()
+        if time.monotonic() - self._gaps_counted_at >= GAPS_COUNTED_EVERY:
+            await self._count_gaps()
         if self._stored == before:
             return None
         return Degraded(Leg.VECTOR, Reason.OTHER_MODEL, str(self._mismatch() or "another engine embeds the store anew"))
@@ -140,7 +168,7 @@ class EmbeddingSpace:
         """
         if self.embedder is None or not entries:
             return
-        if self._mismatch():
+        if await self._lasting_mismatch():
             self.has_gaps = True
             return
         try:
@@ -162,7 +190,7 @@ class EmbeddingSpace:
 
     async def withdraw(self, entries: Sequence[MemoryEntry]) -> None:
         """Take back the vectors given, since the store's model changed before they were written."""
-        await self._reload()
+        await self.refresh()
         self.has_gaps = True
         for entry in entries:
             entry.embedding = None
@@ -170,7 +198,7 @@ class EmbeddingSpace:
     async def reembed(self, *, force: bool, progress: Progress | None) -> ReembedReport:
         """Make the vectors the embedder's own: see `MemoryEngine.reembed`."""
         embedder = self._require_embedder()
-        if force or self.needs_reembed:
+        if await self._lasting_mismatch() or force:
             probe = await embedder.embed_query("dimensions")
             target = Fingerprint(embedder.provider, embedder.model, len(probe))
             await self._save(_Stored(target, replacing=True))
@@ -181,7 +209,7 @@ class EmbeddingSpace:
     async def embed_missing(self, *, progress: Progress | None) -> ReembedReport:
         """Embed what has no vector: see `MemoryEngine.reembed_missing`."""
         self._require_embedder()
-        if problem := self._mismatch():
+        if problem := await self._lasting_mismatch():
             raise problem
         everything = MemoryFilter(now=self._clock(), expiry=Expiry.LIVE)
         missing = replace(everything, has_embedding=False)
@@ -199,7 +227,7 @@ class EmbeddingSpace:
             try:
                 done = await self._adapter.update_many(self._scope, updates, expected_meta=self.guard)
             except Conflict:
-                await self._reload()
+                await self.refresh()
                 raise self._mismatch() or ProviderUnavailable(
                     "The embedder", "another engine embeds the store anew", "Try again later."
                 ) from None
@@ -207,14 +235,14 @@ class EmbeddingSpace:
             report.failed += sum(vector is None for vector in vectors)
             if progress is not None:
                 progress(min(report.embedded + report.failed, total), total)
-        self.has_gaps = await count(self._adapter, self._scope, missing) > 0
+        await self._count_gaps()
         return report
 
     async def _embed_page(self, page: Sequence[MemoryEntry]) -> list[Vector | None]:
         """A vector for each entry; one that the embedder refuses by itself gets None and harms no other."""
         embedder = self._require_embedder()
         try:
-            vectors: list[Vector | None] = list(await embedder.embed_documents([entry.content for entry in page]))
+            vectors: list[Vector | None] = list(await embedder.embed_documents(await self._texts_of(page)))
         except (ProviderUnavailable, EmbeddingDimensionError):
             raise
         except ProviderError as error:
@@ -243,15 +271,23 @@ class EmbeddingSpace:
             await self._adapter.save_meta(self._scope, META_KEY, text, self._clock(), expected=None)
             self._stored = text
         except Conflict:
-            await self._reload()
+            await self.refresh()
 
     async def _save(self, stored: _Stored) -> None:
         text = _written(stored)
         await self._adapter.save_meta(self._scope, META_KEY, text, self._clock())
         self._stored = text
 
-    async def _reload(self) -> None:
-        self._stored = await self._adapter.load_meta(self._scope, META_KEY)
+    async def _count_gaps(self) -> None:
+        self._gaps_counted_at = time.monotonic()
+        missing = MemoryFilter(now=self._clock(), has_embedding=False)
+        self.has_gaps = self.embedder is not None and await count(self._adapter, self._scope, missing) > 0
+
+    async def _lasting_mismatch(self) -> EmbeddingFingerprintError | None:
+        """As `_mismatch`, when the store has been asked whether it is still so."""
+        if self._mismatch():
+            await self.refresh()
+        return self._mismatch()
 
     def _mismatch(self) -> EmbeddingFingerprintError | None:
         if self._stored is None or self.embedder is None:
@@ -278,6 +314,10 @@ class EmbeddingSpace:
         if time.monotonic() - self._logged_at >= LOG_EVERY:
             self._logged_at = time.monotonic()
             log.warning("the embedder failed, going on without vectors: %s", error)
+
+
+async def _contents(entries: Sequence[MemoryEntry]) -> list[str]:
+    return [entry.content for entry in entries]
 
 
 def _read(text: str) -> _Stored:

@@ -48,8 +48,7 @@ class MemoryEngine:
 
     def __init__(self, runtime: Runtime, working: WorkingMemory, *, owned: MemoryBackend | None = None) -> None:
         """`owned` is what the engine itself opens and closes; without it, that is its maker's to do."""
-        self.working = working
-        self._owned = owned
+        self.working, self._owned = working, owned
         self._runtime = runtime
         self._writer = Writer(runtime)
         self._forgetter = Forgetter(runtime)

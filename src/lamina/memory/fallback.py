@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from lamina.domain.closeness import cosines
-from lamina.domain.lexical import index_terms, query_terms, similarity, term_weights
+from lamina.domain.lexical import similarities
 from lamina.domain.memory import MemoryEntry, Vector
 from lamina.errors import EmbeddingDimensionError, Unsupported
 from lamina.memory.reading import count, pages
@@ -40,12 +40,8 @@ async def scan_by_text(adapter: MemoryAdapter, query: str, options: SearchOption
     Raises:
         Unsupported: the scope holds more than 50,000 entries.
     """
-    terms = query_terms(query)
     entries = await _all(adapter, options, Capability.TEXT)
-    documents = [frozenset(index_terms(entry.content)) for entry in entries]
-    frequencies = {form: sum(form in document for document in documents) for term in terms for form in term.forms}
-    weights = term_weights(terms, len(documents), frequencies)
-    values = [similarity(terms, weights, document) for document in documents]
+    values = similarities(query, [entry.content for entry in entries])
     found = [(entry, value) for entry, value in zip(entries, values, strict=True) if value > 0]
     return _best([entry for entry, _ in found], [value for _, value in found], options)
 

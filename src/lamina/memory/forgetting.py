@@ -19,6 +19,7 @@ from lamina.memory.runtime import Runtime
 from lamina.ports.events import EventName
 from lamina.ports.hooks import ForgetReason
 from lamina.ports.memory_adapter import Update
+from lamina.telemetry import memory_operation
 
 __all__ = ["Forgetter"]
 
@@ -36,6 +37,12 @@ class Forgetter:
 
     async def forget(self, id: str, owner: str | None) -> bool:
         """Delete one memory; False if there is no such one in the scope."""
+        with memory_operation("delete_memory", store=self._runtime.defaults.tenant, id=id) as operation:
+            gone = await self._forget(id, owner)
+            operation.count = int(gone)
+            return gone
+
+    async def _forget(self, id: str, owner: str | None) -> bool:
         scope = self._runtime.write_scope(owner)
         found = await self._runtime.find(scope, id)
         if found is None:
@@ -51,6 +58,11 @@ class Forgetter:
 
         What is stored meanwhile, by an `on_forget` hook for instance, is not waited for.
         """
+        with memory_operation("delete_memory", store=scope.tenant) as operation:
+            operation.count = await self._forget_all(scope, filter, reason)
+            return operation.count
+
+    async def _forget_all(self, scope: Scope, filter: MemoryFilter, reason: ForgetReason) -> int:
         deleted = 0
         for store in self._runtime.stores(filter.layers):
             left = await count(store, scope, filter)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from lamina.domain.filters import MemoryFilter
+from lamina.domain.instants import to_micros
 from lamina.domain.memory import MemoryEntry
 from lamina.domain.scope import Scope
 from lamina.ports.memory_adapter import ListOptions, MemoryAdapter, Order
@@ -52,7 +53,7 @@ async def listing(
             found += await store.list(options)
         else:
             found += [entry async for page in pages(store, scope, filter) for entry in page]
-    found.sort(key=lambda entry: (-entry.relevance, -entry.created_at.timestamp(), entry.id))
+    found.sort(key=lambda entry: (-entry.relevance, -to_micros(entry.created_at), entry.id))
     return found[offset : offset + limit]
 
 

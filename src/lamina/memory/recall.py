@@ -37,6 +37,7 @@ from lamina.memory.scoring import contributions, score_breakdown, total_score
 from lamina.ports.events import EventName
 from lamina.ports.memory_adapter import Capability, MemoryAdapter, SearchHit, SearchOptions
 from lamina.ports.memory_requests import MAX_LIMIT
+from lamina.telemetry import memory_operation
 
 __all__ = ["RecallRequest", "Recaller", "recall_request"]
 
@@ -111,6 +112,8 @@ class _Search:
     request: RecallRequest
     terms: Sequence[Term]
     vector: Vector | None
+    is_repeated: bool = False
+    """Whether it was begun again, because another engine changed the store's vectors meanwhile."""
     weights: Sequence[float] | None = None
     """Of the terms, by their rarity in the scope; None until they are needed."""
     degraded: dict[Degraded, None] = field(default_factory=dict)
@@ -141,14 +144,24 @@ class Recaller:
         limit tile, and an earlier page never hangs on a later one. Memories of version 1 come behind all of
         ours, whatever their score.
         """
+        with memory_operation("search_memory", store=request.scope.tenant) as operation:
+            operation.asks(request.query)
+            results = await self._recall(request)
+            operation.count = len(results)
+            operation.gives((each.entry.id, each.entry.content) for each in results)
+            return results
+
+    async def _recall(self, request: RecallRequest) -> Results[RecallResult]:
         search = await self._begin(request)
         pool = max(POOL_PER_RESULT * request.limit, MIN_POOL)
         while True:
             by_vector, by_text = await asyncio.gather(self._vector_leg(search, pool), self._text_leg(search, pool))
-            if isinstance(by_vector, Degraded):  # its query vector is worth nothing: begin again by keyword
-                search.degraded[by_vector] = None
-                search.vector = None
+            if isinstance(by_vector, Degraded):  # what was compared is worth nothing: begin again
                 search.ranked.clear()
+                if search.is_repeated or self._runtime.space.needs_reembed:  # by keyword
+                    search.degraded[by_vector] = None
+                    search.vector = None
+                search.is_repeated = True
                 continue
             search.degraded.update(dict.fromkeys(by_vector.degraded + by_text.degraded))
             search.candidates = {Leg.VECTOR: len(by_vector.hits), Leg.TEXT: len(by_text.hits)}

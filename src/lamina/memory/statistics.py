@@ -33,6 +33,7 @@ class EngineStats:
 async def engine_stats(runtime: Runtime) -> EngineStats:
     """Counts, and the state of the vectors, of the runtime's tenant."""
     everything = MemoryFilter(now=runtime.clock())
+    await runtime.space.refresh()
     embedder = runtime.space.embedder
 
     async def number(filter: MemoryFilter) -> int:

@@ -26,6 +26,7 @@ from lamina.memory.runtime import Runtime
 from lamina.ports.embedder import Fingerprint
 from lamina.ports.events import EventName
 from lamina.ports.memory_adapter import ACCESS_FIELDS, UPDATABLE, MemoryAdapter, Update
+from lamina.telemetry import memory_operation
 
 __all__ = ["RestoreReport", "Writer"]
 
@@ -59,6 +60,13 @@ class Writer:
 
     async def store_many(self, items: Sequence[MemoryInput]) -> list[str | None]:
         """Store the items; ids in order, None for vetoed ones. Nothing is written if one cannot be."""
+        with memory_operation("create_memory", store=self._runtime.defaults.tenant) as operation:
+            ids = await self._store_many(items)
+            operation.id = ids[0] if len(ids) == 1 else None
+            operation.count = len(ids) - ids.count(None)
+            return ids
+
+    async def _store_many(self, items: Sequence[MemoryInput]) -> list[str | None]:
         now = self._runtime.clock()
         drafts: list[_Draft | None] = []
         for given in items:
@@ -84,6 +92,12 @@ class Writer:
         self, id: str, changes: Mapping[str, Any], *, owner: str | None, expected_revision: int | None
     ) -> MemoryEntry:
         """Edit a memory: see `MemoryEngine.update`."""
+        with memory_operation("update_memory", store=self._runtime.defaults.tenant, id=id):
+            return await self._update(id, changes, owner=owner, expected_revision=expected_revision)
+
+    async def _update(
+        self, id: str, changes: Mapping[str, Any], *, owner: str | None, expected_revision: int | None
+    ) -> MemoryEntry:
         scope = self._runtime.write_scope(owner)
         for _ in range(ATTEMPTS):
             found = await self._runtime.find(scope, id)

@@ -30,6 +30,7 @@ from lamina.ports.memory_requests import (
     SearchOptions,
     TermStatistics,
     Update,
+    check_digest,
     check_in_scope,
     check_meta,
     check_meta_value,
@@ -51,6 +52,7 @@ __all__ = [
     "SearchOptions",
     "TermStatistics",
     "Update",
+    "check_digest",
     "check_in_scope",
     "check_meta",
     "check_meta_value",
@@ -115,6 +117,7 @@ class MemoryAdapter(ABC):
         Raises:
             Conflict: the entry has another revision than the expected one.
             InvalidInput: a field is not updatable, or its value cannot be stored.
+            ScopeError: the changed entry would lie outside the scope, as one that leaves a shared layer may.
             EmbeddingDimensionError: the tenant's vectors have another length.
         """
 
@@ -149,8 +152,9 @@ class MemoryAdapter(ABC):
         raise Unsupported(f"The {self.name} adapter", Capability.VECTOR)
 
     async def search_by_text(self, query: str, options: SearchOptions) -> builtins.list[SearchHit]:
-        """The entries that hold the query's words, by lexical similarity, best first, ties by id.
+        """The entries that hold the query's words, by lexical similarity, best first.
 
+        Equally similar ones go by a measure of the backend's own, if it has one, and then by id.
         The query is plain text, never a grammar. One without a single term finds nothing. Backends
         may rank a larger pool by a measure of their own first. Needs `Capability.TEXT`.
         """
@@ -247,7 +251,12 @@ class MemoryAdapter(ABC):
                     await self.update(scope, id, counted)
 
     async def find_duplicate(self, scope: Scope, layer: Layer, digest: str, now: datetime) -> MemoryEntry | None:
-        """The oldest live entry of this layer whose `digest` is this one, with its embedding, or None."""
+        """The oldest live entry of this layer whose `digest` is this one, with its embedding, or None.
+
+        Raises:
+            InvalidInput: no entry could have this digest.
+        """
+        check_digest(digest)
         filter = MemoryFilter(now=now, layers=frozenset({layer}))
         after = 0
         while page := await self.list(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -29,6 +30,7 @@ __all__ = [
     "SearchOptions",
     "TermStatistics",
     "Update",
+    "check_digest",
     "check_in_scope",
     "check_meta",
     "check_meta_value",
@@ -75,6 +77,9 @@ HISTORY_KEPT: Final = 50
 
 MAX_LIMIT: Final = 1_000_000_000
 """The greatest `limit` and `offset`."""
+
+
+_DIGEST: Final = re.compile("[0-9a-f]{64}")
 
 
 class Capability(StrEnum):
@@ -187,6 +192,12 @@ def check_updates(updates: Mapping[str, Any]) -> None:
     for field in updates:
         if field not in UPDATABLE:
             raise InvalidInput("updates", f"{field!r} cannot be updated", f"Use: {', '.join(sorted(UPDATABLE))}.")
+
+
+def check_digest(digest: object) -> None:
+    """Refuse what is the digest of no content."""
+    if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
+        raise InvalidInput("digest", "is no SHA-256 in hex", "Give what MemoryEntry.digest gives.")
 
 
 def check_meta(key: str, value: str) -> None:

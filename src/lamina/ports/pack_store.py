@@ -4,51 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar, Final, Self
+from typing import ClassVar, Self
 
-from lamina.domain.pack import MemoryType, Pack, PackMemory, PackMetadata, PackOrder, PackStatus, PackType
+from lamina.domain.pack import Pack, PackMemory, PackMetadata, PackOrder
 from lamina.domain.pack_decay import Tier
+from lamina.domain.pack_query import FOUND_TIERS, DuePlace, PackMemoryQuery, PackQuery
 
 __all__ = ["FOUND_TIERS", "DuePlace", "PackMemoryQuery", "PackQuery", "PackStore"]
-
-FOUND_TIERS: Final = frozenset(Tier) - {Tier.ARCHIVED}
-"""Tiers that retrieval sees."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackQuery:
-    """Which packs: the shared ones of a tenant and those of `owner`; of `any_owner`, all of them."""
-
-    tenant: str
-    owner: str | None = None
-    any_owner: bool = False
-    type: PackType | None = None
-    tag: str | None = None
-    statuses: frozenset[PackStatus] = frozenset({PackStatus.ACTIVE})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackMemoryQuery:
-    """Which memories of these packs; none that are deleted. `tags` must all be there."""
-
-    tenant: str
-    pack_ids: tuple[str, ...]
-    memory_type: MemoryType | None = None
-    name: str | None = None
-    tags: tuple[str, ...] = ()
-    min_confidence: float = 0.0
-    tiers: frozenset[Tier] = FOUND_TIERS
-    include_superseded: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DuePlace:
-    """Where a walk over the memories that are due stands: behind this instant and id."""
-
-    due_at: datetime
-    id: str
 
 
 class PackStore(ABC):
@@ -122,8 +85,9 @@ class PackStore(ABC):
         """Replace the pack, which gets the next revision.
 
         False, with nothing changed, if it has another revision than the expected one, or is gone. Its tenant,
-        owner and `created_at` stay what they are. When its memories are due next is reckoned anew if its decay
-        is another one.
+        owner and `created_at` stay what they are. An `embedding` of None keeps the kept one if `fingerprint` is
+        still that one's; otherwise the pack has none from then on. When its memories are due next is reckoned
+        anew if it fades in another way, is deleted, or no longer is.
 
         Raises:
             PackExists: the owner has another pack of this name that is not deleted.
@@ -131,24 +95,30 @@ class PackStore(ABC):
 
     @abstractmethod
     async def purge_pack(self, tenant: str, id: str) -> bool:
-        """Remove the pack for good, with its memories, their originals and relationships; False if there is none."""
+        """Remove the pack for good, with its memories, their originals and relationships; False if there is none.
+
+        What they superseded in other packs goes on as in `delete_memory`.
+        """
 
     # Memories.
 
     @abstractmethod
     async def add_memories(self, memories: Sequence[PackMemory], *, now: datetime) -> None:
-        """Keep new memories with their originals, all or none; `tier`, counts and `revision` begin anew.
+        """Keep new memories of one tenant with their originals, all or none.
+
+        `tier`, `access_count`, `last_accessed`, `is_deleted` and `revision` begin anew.
 
         A relationship `supersedes` marks its target as superseded by the new one, and `superseded_by` gives the
-        one that it names a relationship `supersedes`: both sides in one step. A memory with the name of one that
-        is live in its pack supersedes that one. Targets may be in the same batch. Their packs' `updated_at`
-        becomes `now`.
+        one that it names a relationship `supersedes`: both sides in one step. Targets may be in the same batch. One
+        that is live after that supersedes the live one of its pack that has its name; of two in the batch, the
+        later one does. Their packs' `updated_at` becomes `now`.
 
         Raises:
             PackNotFound: a pack is not there, or deleted.
             Conflict: an id is taken, a pack is archived, or a target is superseded by another memory already.
-            InvalidInput: a target is not there, is in a pack of another owner, or is the memory itself; or
-                superseding would go round in a circle.
+            InvalidInput: a target is not there, or deleted, or in a pack of another owner, or is the memory itself;
+                or superseding would go round in a circle. What is in an owner's pack may relate to what is shared
+                in the tenant, but not supersede it.
         """
 
     @abstractmethod
@@ -180,8 +150,10 @@ class PackStore(ABC):
         """Replace the memory, with a new original if its `content` is not '', and count up its revision.
 
         False, with nothing changed, if it has another revision, or is gone. Its tenant, pack, `created_at`,
-        `access_count` and `superseded_by` stay; `last_accessed` never goes back. Relationships are replaced; what
-        a `supersedes` that is no longer among them had marked is live again. When it is due next is reckoned anew.
+        `access_count` and `superseded_by` stay; `last_accessed` never goes back; `tier_since` is `now` if the tier
+        is another one. Relationships are replaced; what a `supersedes` that is no longer among them had marked is
+        live again, without its name if that is another's by now. When it is due next is reckoned anew. Its pack's
+        `updated_at` becomes `now`.
 
         Raises:
             Conflict: its name is that of another live memory of the pack; or as in `add_memories`.
@@ -191,6 +163,8 @@ class PackStore(ABC):
     @abstractmethod
     async def supersede(self, tenant: str, old_id: str, *, by: str, now: datetime) -> None:
         """Mark one as superseded by the other, on both sides in one step. Does nothing where it is so already.
+
+        Both count up their revision; their packs' `updated_at` becomes `now`.
 
         Raises:
             MemoryNotFound: one of them is not there, or deleted.
@@ -202,7 +176,8 @@ class PackStore(ABC):
     async def delete_memory(self, tenant: str, id: str) -> bool:
         """Remove it for good, with its original and all relationships from and to it; False if there is none.
 
-        What it superseded is live again.
+        What it superseded is superseded by what superseded it, or else live again, without its name if that is
+        another's by now. Both sides count up their revision.
         """
 
     @abstractmethod
@@ -217,16 +192,29 @@ class PackStore(ABC):
 
     @abstractmethod
     async def due(
-        self, tenant: str, *, until: datetime, limit: int, after: DuePlace | None = None
+        self,
+        tenant: str,
+        *,
+        until: datetime,
+        limit: int,
+        after: DuePlace | None = None,
+        pack_id: str | None = None,
     ) -> list[tuple[datetime, PackMemory]]:
         """The memories, without content, that are due for a lower tier by then, each with when; the longest due first.
 
-        One that is pinned is due only when it expires. `after` goes on behind a place of the walk.
+        One that is pinned is due only when it expires; a deleted one, or one of a deleted pack, never. `after`
+        goes on behind a place of the walk. With `pack_id`, of that pack alone.
         """
 
     @abstractmethod
-    async def set_tier(self, tenant: str, id: str, tier: Tier, *, expected_revision: int, now: datetime) -> bool:
-        """Put the memory into this tier, with the next revision; False, with nothing changed, if it has another one."""
+    async def set_tier(
+        self, tenant: str, id: str, tier: Tier, *, expected_revision: int, now: datetime, only_if_due: bool = False
+    ) -> bool:
+        """Put the memory into this tier, with the next revision.
+
+        False, with nothing changed, if it has another revision, or is gone; with `only_if_due` also if it is not
+        due by `now` any more: reading a memory that is in the full tier does not change its revision.
+        """
 
     @abstractmethod
     async def unprojected(self, tenant: str, *, limit: int) -> list[PackMemory]:
@@ -234,7 +222,10 @@ class PackStore(ABC):
 
     @abstractmethod
     async def mark_projected(self, tenant: str, revisions: dict[str, int]) -> None:
-        """Note that the projection of each is of this revision. Never takes one back; unknown ids are passed over."""
+        """Note that the projection of each is of this revision. Never takes one back, nor beyond the memory's own.
+
+        Unknown ids are passed over.
+        """
 
     @abstractmethod
     async def tenants(self) -> list[str]:

@@ -9,25 +9,17 @@ from typing import Final
 
 from lamina.domain.document import Document
 from lamina.domain.filters import Expiry, MemoryFilter
-from lamina.domain.memory import DEFAULT_NAME, MemoryEntry, Vector
-from lamina.domain.recall import Results, SearchMode
+from lamina.domain.memory import MemoryEntry, Vector
+from lamina.domain.recall import Results
 from lamina.domain.scope import Scope
-from lamina.errors import ConfigError
-from lamina.memory.access import AccessCounters
-from lamina.memory.embedding import EmbeddingSpace
-from lamina.memory.hooks import HookRunner
-from lamina.memory.inputs import EntryDefaults
 from lamina.memory.reading import pages
-from lamina.memory.recall import Recaller, RecallRequest
-from lamina.memory.runtime import Runtime
-from lamina.memory.writing import Writer
+from lamina.memory.recall import RecallRequest
+from lamina.memory.side_collection import SideCollection
 from lamina.ports.clock import Clock, IdFactory
 from lamina.ports.embedder import Embedder
-from lamina.ports.hooks import MemoryHooks
-from lamina.ports.memory_adapter import META_TENANT, MemoryAdapter
+from lamina.ports.memory_adapter import MemoryAdapter
 from lamina.rag.chunk_rows import ChunkRow, chunk_id, read_row
 from lamina.rag.heads import edition_of
-from lamina.settings import ScoringConfig
 
 __all__ = ["ChunkIndex"]
 
@@ -44,34 +36,15 @@ class ChunkIndex:
     def __init__(
         self, adapter: MemoryAdapter, *, tenant: str, embedder: Embedder | None, clock: Clock, new_id: IdFactory
     ) -> None:
-        if tenant == META_TENANT:
-            raise ConfigError("tenant", f"{META_TENANT!r} is reserved", "Choose another name.")
+        self._rows = SideCollection(adapter, tenant=tenant, embedder=embedder, clock=clock, new_id=new_id)
         self.adapter = adapter
-        self.scope = Scope(tenant)
-        self.space = EmbeddingSpace(adapter, self.scope, embedder, clock)
+        self.scope = self._rows.scope
+        self.space = self._rows.space
         self._clock = clock
-        scoring = ScoringConfig(similarity_weight=1, recency_weight=0, frequency_weight=0, relevance_weight=0)
-        never = EntryDefaults(tenant=tenant, owner=DEFAULT_NAME, namespace=DEFAULT_NAME, relevance=1.0, layer_ttls={})
-        self._runtime = Runtime(
-            adapter=adapter,
-            overlay=None,
-            defaults=never,
-            strict_namespace=False,
-            strict_owner=False,
-            search_mode=SearchMode.HYBRID,
-            scoring=scoring,
-            version=2,
-            hooks=HookRunner(MemoryHooks()),
-            space=self.space,
-            clock=clock,
-            new_id=new_id,
-        )
-        self._writer = Writer(self._runtime)
-        self._recaller = Recaller(self._runtime, AccessCounters(self._runtime))
 
     def read_scope(self, owner: str | None) -> Scope:
         """An owner's own chunks and the shared ones; without an owner all of the tenant's."""
-        return self._runtime.read_scope(owner, None, None)
+        return self._rows.read_scope(owner)
 
     async def write(self, entries: Sequence[MemoryEntry], known: Mapping[str, Vector]) -> None:
         """Embed and write the rows; one whose text has a vector among the known ones gets that.
@@ -84,7 +57,7 @@ class ChunkIndex:
         for entry in entries:
             entry.embedding = known.get(entry.content)
         await self.space.embed_new([entry for entry in entries if entry.embedding is None])
-        await self._writer.restore(entries, replace=True, fingerprint=None)
+        await self._rows.write(entries)
 
     async def vectors(self, head: Document) -> dict[str, Vector]:
         """The vectors of the head's chunks by the text that they were made of, if they are the embedder's own."""
@@ -98,7 +71,7 @@ class ChunkIndex:
 
     async def search(self, request: RecallRequest) -> Results[tuple[ChunkRow, float]]:
         """The best rows with their scores, of whatever edition."""
-        results = await self._recaller.recall(request)
+        results = await self._rows.search(request)
         rows = [(self._row(result.entry), result.score) for result in results]
         return Results(rows, degraded=results.degraded)
 

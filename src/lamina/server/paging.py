@@ -99,7 +99,7 @@ Paging = Annotated[_Paging, Depends(_paging)]
 def _binding(request: Request, principal: Principal) -> bytes:
     """What makes this list another than others: a cursor goes on with the same list only."""
     asked = sorted(pair for pair in request.query_params.multi_items() if pair[0] not in _NO_PART_OF_THE_LIST)
-    return json.dumps([request.url.path, principal.tenant, principal.owner, asked]).encode()
+    return json.dumps([request.scope["path"], principal.tenant, principal.owner, asked]).encode()
 
 
 def _encoded(position: Position, binding: bytes) -> str:

@@ -15,8 +15,8 @@ from lamina.server.problems import Problem
 
 __all__ = ["OptionalPrecondition", "Precondition", "etag", "set_etag"]
 
-_TAG: Final = r'(?:W/)?"[\x21\x23-\x7e]{0,128}"'
-_IF_MATCH: Final = rf"^(?:\*|{_TAG}(?:[ \t]*,[ \t]*{_TAG}){{0,15}})$"
+_TAG: Final = r'(?:W/)?"[!#-~]{0,128}"'
+_IF_MATCH: Final = r'^(\*|(W/)?"[!#-~]{0,128}"([ \t]*,[ \t]*(W/)?"[!#-~]{0,128}"){0,15})$'
 _OURS: Final = re.compile(r'"([0-9]{1,19})"')
 
 IfMatch = Annotated[

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final
 
-from fastapi import Request
 from fastapi.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
 
 from lamina.errors import (
     AdapterUnavailable,
@@ -28,7 +28,7 @@ from lamina.errors import (
     Unsupported,
 )
 
-__all__ = ["PROBLEM", "Problem", "problem_of", "problem_response"]
+__all__ = ["ENVELOPE_ROOT", "PROBLEM", "Problem", "problem_of", "problem_response", "send_problem"]
 
 PROBLEM: Final = "application/problem+json"
 ENVELOPE_ROOT: Final = "/utils/"
@@ -77,10 +77,15 @@ def problem_of(error: LaminaError) -> Problem:
     return Problem(500, "internal", "The server failed", "The server failed; its log says more.")
 
 
-def problem_response(request: Request, problem: Problem) -> JSONResponse:
+async def send_problem(problem: Problem, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer with the problem, from a middleware."""
+    await problem_response(scope["path"], problem)(scope, receive, send)
+
+
+def problem_response(path: str, problem: Problem) -> JSONResponse:
     """The answer, in the form that the path has promised."""
     errors = [dict(each) for each in problem.errors]
-    if request.url.path.startswith(ENVELOPE_ROOT):
+    if path.startswith(ENVELOPE_ROOT):
         body: dict[str, Any] = {"error": {"code": problem.code, "message": problem.detail, "details": errors}}
         return JSONResponse(body, problem.status, headers=dict(problem.headers))
     body = {

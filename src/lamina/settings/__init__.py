@@ -11,6 +11,7 @@ from lamina.settings.models import (
     ModelConfig,
     define_memory_config,
 )
+from lamina.settings.packs import DecayConfig, PacksConfig
 from lamina.settings.project import LaminaConfig, define_config
 from lamina.settings.rag import RagConfig
 from lamina.settings.redaction import redacted
@@ -23,6 +24,7 @@ __all__ = [
     "CompactionConfig",
     "ContextConfig",
     "ConversationConfig",
+    "DecayConfig",
     "EmbeddingConfig",
     "HooksConfig",
     "JwtConfig",
@@ -30,6 +32,7 @@ __all__ = [
     "LoadedConfig",
     "MemoryConfig",
     "ModelConfig",
+    "PacksConfig",
     "RagConfig",
     "RateLimit",
     "ScoringConfig",

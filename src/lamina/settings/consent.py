@@ -84,6 +84,8 @@ def _at(values: Mapping[str, Any], path: str) -> Any:
 
 
 def _text(value: Any) -> Any:
+    if isinstance(value, Path):
+        return str(value)
     return ", ".join(map(str, value)) if isinstance(value, list) else value
 
 

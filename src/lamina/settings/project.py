@@ -13,6 +13,7 @@ from lamina.settings.agents import AgentsConfig
 from lamina.settings.context import ContextConfig
 from lamina.settings.conversation import ConversationConfig
 from lamina.settings.models import FilePath, MemoryConfig, ModelConfig, Name
+from lamina.settings.packs import PacksConfig
 from lamina.settings.rag import RagConfig
 from lamina.settings.server import ServerConfig
 from lamina.settings.shorthand import provider_table
@@ -31,8 +32,8 @@ STATE_SCHEMES: Final = frozenset({"postgres", "postgresql", "sqlite"})
 class LaminaConfig(StrictModel):
     """A whole project. `embedding.provider` defaults to the model's provider, as soon as `embedding` is given.
 
-    `data_dir` holds the database file `lamina.db`, unless `memory` says another place. `state_url` says where threads
-    and the heads of documents are kept: a PostgreSQL url, `sqlite:///` and a path, or `:memory:`; by default with
+    `data_dir` holds the database file `lamina.db`, unless `memory` says another place. `state_url` says where threads,
+    the heads of documents and packs are kept: a PostgreSQL url, `sqlite:///` and a path, or `:memory:`; by default with
     the memories, if those are in SQLite or PostgreSQL. `ephemeral` keeps everything in this process's memory: by
     default that is so where neither a place is named nor the `environment` is `production`. `test` is another
     word for `development`. Where `memory` and `conversation` or `context` say the same thing (`compaction`,
@@ -45,6 +46,7 @@ class LaminaConfig(StrictModel):
     context: ContextConfig = ContextConfig()
     conversation: ConversationConfig = ConversationConfig()
     rag: RagConfig = RagConfig()
+    packs: PacksConfig = PacksConfig()
     agents: AgentsConfig = AgentsConfig()
     server: ServerConfig = ServerConfig()
     data_dir: FilePath | None = None
@@ -114,7 +116,7 @@ class LaminaConfig(StrictModel):
     def effective_context(self, *, context_window: int | None = None, min_score: float = 0.0) -> ContextConfig:
         """The context block, completed by what other blocks say, and by the size of the model's window.
 
-        `min_score` is from where documents match, unless a block says it.
+        `min_score` is from where documents match, and packs if it is above their own, unless a block says it.
         """
         own, said = self.context, self.context.model_fields_set
         updates: dict[str, Any] = {"auto_recall": own.auto_recall and self.memory.auto_recall}
@@ -126,6 +128,8 @@ class LaminaConfig(StrictModel):
             updates["document_min_score"] = min_score if self.rag.min_score is None else self.rag.min_score
         if own.context_messages is None:
             updates["context_messages"] = self.effective_conversation().shown
+        if "pack_min_score" not in said:
+            updates["pack_min_score"] = max(own.pack_min_score, min_score)
         return own.model_copy(update=updates)
 
 

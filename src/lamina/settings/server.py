@@ -37,8 +37,8 @@ Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
 class RateLimit(StrictModel):
     """How often one token may ask: `per_second` requests on the long run, `burst` at once."""
 
-    per_second: Annotated[Number, Field(gt=0, le=1_000_000)] = 20.0
-    burst: Annotated[WholeNumber, Field(ge=1, le=1_000_000)] = 40
+    per_second: Annotated[Number, Field(gt=0, le=1_000_000)] = 50.0
+    burst: Annotated[WholeNumber, Field(ge=1, le=1_000_000)] = 200
 
 
 class JwtConfig(StrictModel):
@@ -89,9 +89,11 @@ class ServerConfig(StrictModel):
     Bodies are limited to `max_body_bytes`; imports, which are streamed, to `max_import_bytes`. A request asks for at
     most `max_results` at once. Answers of at least `gzip_minimum` bytes are compressed (None: never).
     `allowed_hosts` are the names that requests may call the server by; None is: its own address where that is on this
-    machine, otherwise any. `cors_origins` are the web pages that may call it. `rate_limit` has its defaults where
-    tokens are needed, and is none elsewhere; `rate_limited` False switches it off. `request_timeout` (seconds; None:
-    none) ends what takes too long, streams excepted; `graceful_timeout` is what running requests get at the end.
+    machine, otherwise any. `cors_origins` are the web pages that may call it. `lamina serve` has a `rate_limit` by
+    default where tokens are needed; `rate_limited` False switches it off. `request_timeout` (seconds; None: none)
+    ends what takes too long, streams excepted; `graceful_timeout` is what running requests get at the end.
+    `maintenance_interval` (seconds; 0: never) is how often one of all the processes that share the database cleans up.
+    `mcp` serves the Model Context Protocol at `/mcp` too, with the same tokens (it needs the extra `mcp`).
     `metrics` says who reads `/metrics`: whoever reaches the server (`open`), tokens with the scope admin, or nobody.
     """
 
@@ -110,6 +112,8 @@ class ServerConfig(StrictModel):
     jwt: JwtConfig | None = None
     request_timeout: Annotated[Number, Field(gt=0)] | None = 120.0
     graceful_timeout: Annotated[Number, Field(gt=0, le=3600)] = 30.0
+    maintenance_interval: Annotated[Number, Field(ge=0, le=31_536_000)] = 3600.0
+    mcp: bool = False
     metrics: Literal["open", "admin", "off"] = "admin"
     log_format: Literal["text", "json"] = "text"
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lamina.sync.conversation import ConversationManager
     from lamina.sync.kernel import AgentRegistry, Kernel
     from lamina.sync.memory import MemoryEngine, OwnerMemory, create_memory_engine
+    from lamina.sync.packs import ContextPacks
     from lamina.sync.rag import RagPipeline
     from lamina.sync.sdk import Lamina, ThreadHandle
     from lamina.sync.short_term import BaseMemory, InMemoryMemory, PostgresMemory, SQLiteMemory
@@ -33,6 +34,7 @@ __all__ = [
     "BaseMemory",
     "ContextEngine",
     "ContextEngineManager",
+    "ContextPacks",
     "ConversationManager",
     "InMemoryMemory",
     "Kernel",
@@ -52,6 +54,7 @@ _HOMES: Final = {
     "lamina.sync.conversation": "ConversationManager",
     "lamina.sync.kernel": "AgentRegistry Kernel",
     "lamina.sync.memory": "MemoryEngine OwnerMemory create_memory_engine",
+    "lamina.sync.packs": "ContextPacks",
     "lamina.sync.rag": "RagPipeline",
     "lamina.sync.sdk": "Lamina ThreadHandle",
     "lamina.sync.short_term": "BaseMemory InMemoryMemory PostgresMemory SQLiteMemory",

@@ -19,6 +19,7 @@ from lamina.sync.forwarding import (
     plain_method,
 )
 from lamina.sync.memory import MemoryEngine
+from lamina.sync.packs import ContextPacks
 from lamina.sync.rag import RagPipeline
 from lamina.sync.short_term import BaseMemory
 
@@ -111,6 +112,11 @@ class Kernel(Resource[AsyncKernel]):
     def rag(self) -> RagPipeline:
         """The documents."""
         return self.part(RagPipeline, self.asynchronous.rag)
+
+    @property
+    def packs(self) -> ContextPacks:
+        """The context packs."""
+        return self.part(ContextPacks, self.asynchronous.packs)
 
     @property
     def context_engine(self) -> ContextEngine:

@@ -10,8 +10,8 @@
             yield adapter
             await adapter.close()
 
-`StateStoreContract` is the like for a state store. Both and `known_gap` need the extra `testing`; the
-stand-ins need nothing.
+`StateStoreContract`, `PackStoreContract` and `ServerStoreContract` are the like for a state store, a store of packs
+and a server store. They and `known_gap` need the extra `testing`; the stand-ins need nothing.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from lamina.testing.language_model import EchoModel
 if TYPE_CHECKING:
     from lamina.testing.contract_guard import known_gap
     from lamina.testing.memory_contract.contract import MemoryAdapterContract
+    from lamina.testing.pack_contract.contract import PackStoreContract
+    from lamina.testing.server_contract.contract import ServerStoreContract
     from lamina.testing.state_contract.contract import StateStoreContract
 
 __all__ = [
@@ -35,6 +37,8 @@ __all__ = [
     "FrozenClock",
     "HashingEmbedder",
     "MemoryAdapterContract",
+    "PackStoreContract",
+    "ServerStoreContract",
     "StateStoreContract",
     "counting_ids",
     "known_gap",
@@ -42,6 +46,8 @@ __all__ = [
 
 _NEED_PYTEST = {
     "MemoryAdapterContract": "lamina.testing.memory_contract.contract",
+    "PackStoreContract": "lamina.testing.pack_contract.contract",
+    "ServerStoreContract": "lamina.testing.server_contract.contract",
     "StateStoreContract": "lamina.testing.state_contract.contract",
     "known_gap": "lamina.testing.contract_guard",
 }

@@ -13,12 +13,17 @@ from lamina.adapters._shared.record_adapter import RecordAdapter
 from lamina.adapters._shared.records import Commit, Control, Stale, Stored, TooLarge
 from lamina.adapters._shared.threads import Threads
 from lamina.domain.filters import MemoryFilter
+from lamina.domain.instants import to_micros
 from lamina.domain.lexical import index_terms
 from lamina.domain.scope import Scope
-from lamina.errors import AdapterUnavailable, InvalidInput
+from lamina.errors import AdapterError, AdapterUnavailable, InvalidInput
 from lamina.ports.memory_adapter import Capability, ListOptions, Order, SearchOptions
 from lamina.testing import MemoryAdapterContract
+from lamina.testing.memory_contract.batches import BatchContract
+from lamina.testing.memory_contract.concurrency import ConcurrencyContract
+from lamina.testing.memory_contract.history import HistoryContract
 from lamina.testing.memory_contract.material import NOW, memory
+from lamina.testing.memory_contract.writing import DuplicateContract, WritingContract
 
 
 class RecordsInADict(RecordAdapter):
@@ -105,7 +110,7 @@ class RecordsInADict(RecordAdapter):
         found = self._admitted(options.scope, options.filter)
         found = [each for each in found if each.seq > (options.after or 0)]
         if options.order is Order.RELEVANCE:
-            found.sort(key=lambda each: (-each.relevance, -each.created_at.timestamp(), each.id))
+            found.sort(key=lambda each: (-each.relevance, -to_micros(each.created_at), each.id))
         page = found[options.offset : options.offset + options.limit]
         return page if options.include_embeddings else [each.replace(embedding=None) for each in page]
 
@@ -152,7 +157,9 @@ class InGroups(RecordsInADict):
     group = 3
 
 
-class TestRecordsInGroups(MemoryAdapterContract):
+class TestRecordsInGroups(WritingContract, DuplicateContract, BatchContract, HistoryContract, ConcurrencyContract):
+    """What is written, since it goes in groups; it is read as ever."""
+
     @pytest.fixture
     async def adapter(self) -> AsyncIterator[InGroups]:
         adapter = InGroups()
@@ -219,6 +226,50 @@ async def test_one_change_that_is_too_large_for_a_commit_is_refused(entry):
     with pytest.raises(InvalidInput, match="more than records writes at once"):
         await adapter.store(Scope("acme"), entry)
     await adapter.close()
+
+
+class Slow(RecordsInADict):
+    """A backend whose counts take until they are told to end, and which is of no use once it is shut."""
+
+    def __init__(self):
+        super().__init__()
+        self._size = 1
+        self.counting, self.may_end = threading.Event(), threading.Event()
+        self.opened = 0
+
+    def _open(self):
+        self.opened += 1
+
+    def _shut(self):
+        self.opened -= 1
+
+    def _count(self, scope, filter):
+        self.counting.set()
+        self.may_end.wait(30)
+        assert self.opened == 1
+        return super()._count(scope, filter)
+
+
+async def test_closing_waits_for_what_has_begun_and_for_nothing_else():
+    adapter = Slow()
+    await adapter.initialize()
+    first, second = (asyncio.create_task(adapter.count(Scope("acme"), MemoryFilter(now=NOW))) for _ in range(2))
+    await asyncio.to_thread(adapter.counting.wait, 30)
+    closing = asyncio.create_task(adapter.close())
+    opening = asyncio.create_task(adapter.initialize())
+    await asyncio.sleep(0.05)
+    assert not closing.done()
+    assert not opening.done()
+    adapter.may_end.set()
+    assert await first == 0
+    with pytest.raises(AdapterError, match="not open"):
+        await second
+    await closing
+    await opening
+    assert adapter.opened == 1
+    assert await adapter.count(Scope("acme"), MemoryFilter(now=NOW)) == 0
+    await adapter.close()
+    assert adapter.opened == 0
 
 
 async def test_a_call_that_is_cancelled_ends_when_its_work_has():

@@ -6,6 +6,7 @@ import socket
 import pytest
 from cutting_proxy import CuttingProxy
 from real_dynamodb import KEYS, DynamoDBServer
+from scripted_server import ScriptedServer
 
 from lamina.adapters.dynamodb import DynamoDBAdapter
 from lamina.adapters.dynamodb.keys import VERSION, place
@@ -191,6 +192,13 @@ async def test_an_item_that_cannot_be_read_is_damage_that_quotes_nothing(adapter
         await adapter.get(MINE, "m1")
     assert "secret" not in str(refusal.value)
     assert refusal.value.__cause__ is None
+
+
+async def test_an_answer_of_somebody_else_is_an_error_and_no_empty_result(server, dynamodb_table):
+    server.plays(*[ScriptedServer.json({"results": []})] * 3)
+    adapter = DynamoDBAdapter(server.url, table=dynamodb_table, attempts=1, **KEYS)
+    with pytest.raises(AdapterError, match="not DynamoDB's"):
+        await adapter.initialize()
 
 
 async def test_a_table_that_was_dropped_is_damage(adapter, dynamodb, dynamodb_table):

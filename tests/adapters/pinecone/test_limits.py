@@ -24,8 +24,9 @@ from lamina.testing.memory_contract.material import LIVE, MINE, NOW, by_vector, 
         ("metadata", {"text": "x" * 41_000}),
         ("metadata", {f"key {number}": number for number in range(1_000)}),
         ("tags", [f"{number} {'x' * 500}" for number in range(100)]),
+        ("derived_from", [f"{number} {'x' * 500}" for number in range(100)]),
     ],
-    ids=["content", "content in bytes", "metadata", "many metadata", "tags"],
+    ids=["content", "content in bytes", "metadata", "many metadata", "tags", "derived_from"],
 )
 async def test_what_is_too_long_is_refused_by_name_and_nothing_is_written(adapter, field, value):
     await put(adapter, memory("before"))

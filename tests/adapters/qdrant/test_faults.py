@@ -1,6 +1,7 @@
 """What goes wrong between the adapter and a server, on the wire fake: typed errors, no half write, recovery."""
 
 import logging
+import traceback
 from collections.abc import AsyncIterator
 
 import pytest
@@ -165,6 +166,16 @@ async def test_each_answer_that_is_none_is_an_error_with_a_remedy(
     qdrant_server.fault = lambda method, path: None
     await put(adapter, memory("m2"))
     assert "m2" in ids(await listed(adapter))
+
+
+@pytest.mark.parametrize(
+    ("status", "body"), [(422, b'{"status": {"error": "spare key"}}'), (200, b'{"result": {"points": "spare key"}}')]
+)
+async def test_what_an_answer_quotes_is_shown_nowhere(qdrant_server, adapter, status, body):
+    qdrant_server.spoil("POST", "/points/scroll", Fault(status=status, body=body))
+    with pytest.raises(AdapterError) as failure:
+        await listed(adapter)
+    assert "spare key" not in "".join(traceback.format_exception(failure.value))
 
 
 async def test_a_wrong_key_is_refused_and_never_shown():

@@ -146,3 +146,10 @@ async def test_vectors_may_be_arrays_of_numpy(adapter):
     assert ids(await by_vector(adapter, vectors[1]))[0] == "m1"
     [entry] = [each for each in await listed(adapter, include_embeddings=True) if each.id == "m2"]
     assert list(entry.embedding) == [0.0, 0.0, 1.0]
+
+
+async def test_a_vector_that_is_longer_than_qdrant_takes_is_refused_by_name(adapter):
+    with pytest.raises(InvalidInput, match="at most 65536") as refusal:
+        await adapter.store_many(MINE, [memory("m1"), memory("m2", "a kite", embedding=[0.5] * 65_537)])
+    assert refusal.value.field == "embedding"
+    assert await listed(adapter) == []

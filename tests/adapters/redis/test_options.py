@@ -16,6 +16,8 @@ from lamina.testing.memory_contract.material import MINE, ids, listed, memory
         "redis://:hunter@2@localhost/x/",
         "redis://:hunter2@localhost/0?socket_timeout=5",
         "redis://:hunter2@localhost/0?decode_responses=true",
+        "unix://:hunter2@localhost",
+        "unix:///hunter2\ud800",
         "",
     ],
 )

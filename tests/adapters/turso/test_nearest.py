@@ -6,7 +6,8 @@ import pytest
 from lamina.adapters._shared.where_sql import Sql
 from lamina.adapters.turso import nearest
 from lamina.domain.conditions import Compare, Operator
-from lamina.testing.memory_contract.material import MINE, by_vector, ids, memory, where
+from lamina.errors import InvalidInput
+from lamina.testing.memory_contract.material import MINE, by_vector, ids, listed, memory, where
 
 NUMBER, LENGTH = 600, 128
 
@@ -85,3 +86,11 @@ async def test_an_index_is_made_over_what_is_there(tmp_path, opened, vectors, mo
     adapter = await opened(path=tmp_path / "lamina.db", vector_index=True)
     await plain.store(MINE, memory("m50", "lamp 50", embedding=vectors[50].tolist()))
     assert ids(await by_vector(adapter, vectors[50].tolist(), limit=10)) == closest(vectors, vectors[50], range(51))
+
+
+async def test_a_vector_that_is_longer_than_libsql_takes_is_refused_by_name(tmp_path, opened):
+    adapter = await opened(path=tmp_path / "lamina.db")
+    with pytest.raises(InvalidInput, match="at most 65536") as refusal:
+        await adapter.store_many(MINE, [memory("m1"), memory("m2", "a kite", embedding=[0.5] * 65_537)])
+    assert refusal.value.field == "embedding"
+    assert await listed(adapter) == []

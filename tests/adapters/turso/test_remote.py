@@ -170,6 +170,7 @@ async def test_a_scripted_server_that_gives_no_answer_is_an_error_that_says_what
         ("SQLite error: database disk image is malformed", "SQLITE_CORRUPT", StoreDamaged),
         ("SQLite error: attempt to write a readonly database", "SQLITE_READONLY", AdapterError),
         ("SQLite error: something about 'the spare key'", "SQLITE_UNKNOWN", AdapterError),
+        ("SQLite error", "what should be a code is the spare key", AdapterError),
     ],
 )
 async def test_what_a_scripted_database_says_becomes_an_error_of_ours_without_its_words(

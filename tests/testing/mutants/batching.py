@@ -1,4 +1,4 @@
-"""Bugs in how a batch looks for what is there already."""
+"""Bugs in how a batch, or who asks for a twin, looks for what is there already."""
 
 from dataclasses import replace
 
@@ -56,6 +56,23 @@ class ChecksTheFirstMetaOnly(Mutant):
 
     def _expect_meta(self, scope, expected_meta):
         super()._expect_meta(scope, dict(list((expected_meta or {}).items())[:1]))
+
+
+class EmptyBatchesExpectNothing(Mutant):
+    caught_by = "test_an_empty_batch_expects_meta_too"
+
+    async def store_many(self, scope, entries, *, if_new=False, expected_meta=None):
+        return await super().store_many(scope, entries, if_new=if_new, expected_meta=expected_meta if entries else None)
+
+    async def update_many(self, scope, updates, *, expected_meta=None):
+        return await super().update_many(scope, updates, expected_meta=expected_meta if updates else None)
+
+
+class TakesAnyDigest(Mutant):
+    caught_by = "test_what_is_no_digest_is_refused"
+
+    async def find_duplicate(self, scope, layer, digest, now):
+        return self._duplicate(scope, layer, digest, now)
 
 
 class AbsentMetaPasses(Mutant):

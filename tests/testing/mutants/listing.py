@@ -75,6 +75,16 @@ class RelevanceByInsertion(Mutant):
         return entries
 
 
+class OrdersByInstantsInSeconds(Mutant):
+    caught_by = "test_the_first_and_the_last_instants_come_back_and_are_told_apart"
+
+    async def list(self, options):
+        entries = await super().list(options)
+        if options.order is Order.RELEVANCE:
+            entries.sort(key=lambda entry: (-entry.relevance, -entry.created_at.timestamp(), entry.id))
+        return entries
+
+
 class ListsAThousandAtMost(Mutant):
     caught_by = "test_a_limit_is_honoured_however_large test_pages_by_offset_tile"
 

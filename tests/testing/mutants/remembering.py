@@ -1,5 +1,6 @@
 """Bugs in what is left of what was: expired memories, former owners, history."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from lamina.domain.scope import Scope
@@ -29,6 +30,27 @@ class ReplacesTheExpired(Mutant):
             self._write(old, entry.replace(seq=old.entry.seq, revision=old.entry.revision + 1))
             return
         super()._store(scope, entry)
+
+
+class NewOnesTakeThePlaceOfTheExpired(Mutant):
+    caught_by = f"{EXPIRED} test_what_takes_an_expired_ones_place_in_a_batch_comes_last"
+
+    def _store(self, scope, entry):
+        old = self._row(scope, entry.id)
+        super()._store(scope, entry)
+        if old is not None and old.entry.is_expired(entry.created_at):
+            self._row(scope, entry.id).entry.seq = old.entry.seq
+            self._tenant(scope).put_in_order()
+
+
+class NewOnesInheritTheHistoryOfTheExpired(Mutant):
+    caught_by = "test_what_takes_an_expired_ones_place_begins_a_history_of_its_own"
+
+    def _store(self, scope, entry):
+        old = self._row(scope, entry.id)
+        super()._store(scope, entry)
+        if old is not None and old.entry.is_expired(entry.created_at):
+            self._tenant(scope).put(replace(self._row(scope, entry.id), past=old.past))
 
 
 class ReplacesNothing(Mutant):

@@ -229,6 +229,14 @@ class ReplacesOutsideTheScope(Mutant):
         super()._store(scope, entry)
 
 
+class MovesMemoriesOutOfTheScope(Mutant):
+    caught_by = "test_nobody_moves_a_memory_out_of_the_scope"
+
+    def _update(self, scope, update):
+        within = scope if self._row(scope, update.id) is None else Scope(scope.tenant)
+        return super()._update(within, update)
+
+
 class MetaForAllTenants(Mutant):
     caught_by = "test_what_is_kept_about_a_tenant_is_the_tenants"
 

@@ -51,7 +51,7 @@ class CosineBetweenZeroAndOne(Ranks):
 
 
 class NormInSinglePrecision(Ranks):
-    caught_by = "test_tiny_and_huge_vectors_have_a_direction_too"
+    caught_by = "test_tiny_and_huge_vectors_of_any_kind_have_a_direction_too"
 
     def measure(self, query, vector):
         with np.errstate(all="ignore"):

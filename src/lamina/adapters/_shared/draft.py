@@ -155,7 +155,10 @@ class Draft:
         return sum(entry is not None and entry.seq == 0 for entry in (self._entries[id] for id in self._past))
 
     def changes(self, next_seq: int) -> tuple[Change, ...]:
-        """What is to be written, in the order in which the ids were first changed; new entries count from here."""
+        """What is to be written, in the order in which the ids were first changed, or last removed.
+
+        New entries count from `next_seq`.
+        """
         made = []
         for id, past in self._past.items():
             new = self._entries[id]
@@ -177,6 +180,7 @@ class Draft:
             ids.append(entry.id)
 
     def _remove(self, id: str) -> None:
+        self._past.pop(id, None)  # whatever takes its place is new, and comes after what was written before
         self._past[id] = []
         self._entries[id] = None
         self._forgotten.add(id)

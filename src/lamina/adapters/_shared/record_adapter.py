@@ -37,6 +37,7 @@ from lamina.ports.memory_adapter import (
     SearchOptions,
     TermStatistics,
     Update,
+    check_digest,
     check_in_scope,
     check_meta,
     check_meta_value,
@@ -169,6 +170,7 @@ class RecordAdapter(RecordBackend):
         return await self._run(lambda: self._matching(terms, options))
 
     async def find_duplicate(self, scope: Scope, layer: Layer, digest: str, now: datetime) -> MemoryEntry | None:
+        check_digest(digest)
         alike = await self._run(lambda: self._alike(scope, layer, [digest]))
         return next((each.entry for each in alike if not each.entry.is_expired(now)), None)
 
@@ -189,9 +191,9 @@ class RecordAdapter(RecordBackend):
             return None
 
         def work() -> TermStatistics:
-            return TermStatistics(
-                self._count(scope, MemoryFilter(now=now)), self._frequencies(scope, list(dict.fromkeys(terms)), now)
-            )
+            possible = [term for term in dict.fromkeys(terms) if term and is_clean(term)]
+            found = self._frequencies(scope, possible, now) if possible else {}
+            return TermStatistics(self._count(scope, MemoryFilter(now=now)), dict.fromkeys(terms, 0) | found)
 
         return await self._run(work)
 

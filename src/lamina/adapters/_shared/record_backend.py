@@ -42,6 +42,8 @@ class RecordBackend(MemoryAdapter):
         self._threads: Threads | None = None
         self._lanes = Lanes()
         self._changing = threading.Lock()
+        self._is_shut = threading.Event()
+        self._is_shut.set()
 
     @abstractmethod
     def _open(self) -> None:
@@ -114,7 +116,7 @@ class RecordBackend(MemoryAdapter):
                 return
             threads = self._threads = Threads(self.name, self._size)
         try:
-            await threads.run(self._inside(self._open))
+            await threads.run(self._inside(self._open_again))
         except BaseException:
             await self.close()
             raise
@@ -122,16 +124,23 @@ class RecordBackend(MemoryAdapter):
     async def close(self) -> None:
         with self._changing:
             threads, self._threads = self._threads, None
-        if threads is None:
-            return
-        await threads.run(self._inside(self._shut_after_all))
-        await threads.close()
+            if threads is None or not threads.are_of_this_process:  # the parent's are the parent's to close
+                return
+            self._is_shut.clear()
+        await threads.close(self._inside(self._shut_after_all))
 
     async def _run(self, work: Callable[[], T]) -> T:
         threads = self._threads
         if threads is None:
             raise not_open(self.name)
-        return await threads.run(self._inside(work))
+        work = self._inside(work)
+
+        def begun() -> T:
+            if self._threads is not threads:  # it was closed while this waited for its turn
+                raise not_open(self.name)
+            return work()
+
+        return await threads.run(begun)
 
     def _inside(self, work: Callable[[], T]) -> Callable[[], T]:
         def guarded() -> T:
@@ -140,6 +149,12 @@ class RecordBackend(MemoryAdapter):
 
         return guarded
 
+    def _open_again(self) -> None:
+        self._is_shut.wait()  # or what was opened here would be shut by who closes just now
+        self._open()
+
     def _shut_after_all(self) -> None:
-        with self._lanes.held(range(1_000)):  # no write is under way
+        try:
             self._shut()
+        finally:
+            self._is_shut.set()

@@ -63,10 +63,15 @@ class Threads:
                 ended.exception()  # which nobody is left to hear of
             raise
 
-    async def close(self) -> None:
-        """Let the jobs that were submitted finish."""
+    async def close(self, last: Callable[[], object] = lambda: None) -> None:
+        """Let the jobs that were submitted finish, and then have this done; both even if the caller is cancelled."""
+
+        def end() -> None:
+            self._executor.shutdown()
+            last()
+
         if self.are_of_this_process:
-            await asyncio.to_thread(self._executor.shutdown)
+            await asyncio.to_thread(end)
 
 
 class Lanes:

@@ -17,6 +17,7 @@ from botocore.exceptions import (
 )
 from botocore.exceptions import ConnectionError as BotoConnectionError
 
+from lamina.adapters._shared.code_word import code_word
 from lamina.errors import AdapterError, AdapterUnavailable, ConfigError, StoreDamaged
 
 __all__ = ["NAME", "code_of", "damaged", "is_for_now", "translated"]
@@ -64,7 +65,7 @@ def translated(place: str) -> Iterator[None]:
     Raises:
         AdapterUnavailable: the server cannot be reached, was too slow, or takes no more for now.
         StoreDamaged: the table is gone.
-        AdapterError: the login, or what the user may do, is refused, or anything else.
+        AdapterError: the login, or what the user may do, is refused, an answer is not DynamoDB's, or anything else.
         ConfigError: no region is known.
     """
     try:
@@ -76,6 +77,8 @@ def translated(place: str) -> Iterator[None]:
         raise AdapterError(NAME, f"there are no credentials for {place}", remedy) from error
     except ClientError as error:
         raise _translate(error, place) from None
+    except (KeyError, AttributeError) as error:  # what stands in every answer was looked for
+        raise AdapterError(NAME, f"{place} gave an answer that is not DynamoDB's", "Check url and its port.") from error
     except (BotoConnectionError, HTTPClientError) as error:
         raise AdapterUnavailable(NAME, f"{place} cannot be reached: {type(error).__name__}", _AGAIN) from error
     except BotoCoreError as error:
@@ -86,7 +89,7 @@ def translated(place: str) -> Iterator[None]:
 
 def code_of(error: ClientError) -> str:
     """The server's name for what went wrong."""
-    return str(error.response.get("Error", {}).get("Code", ""))
+    return code_word(error.response.get("Error", {}).get("Code"))
 
 
 def is_for_now(code: str) -> bool:

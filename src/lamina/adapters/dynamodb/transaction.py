@@ -93,21 +93,20 @@ class Transaction:
     def _history(self, tenant: str, change: Change, mark: Mark) -> None:
         """What is new in it, what is beyond what is kept, and when it may go."""
         partition = place("h", tenant, change.id)
-        kept = _kept(mark.past)
         past = 0 if change.forgets else mark.past
-        still = () if change.forgets or change.new is None else _kept(past + len(change.past))
-        for number in kept:
-            if number not in still:
+        still = () if change.new is None else _kept(past + len(change.past))
+        written = {number: former for number, former in enumerate(change.past, past + 1) if number in still}
+        stays = () if change.forgets else still
+        for number in _kept(mark.past):
+            if number not in stays and number not in written:
                 self._delete(key_of(partition, number))
         if change.new is None:
             return
-        expires_at = change.new.expires_at
-        for number, former in enumerate(change.past, past + 1):
-            if number in still:
-                made = key_of(partition, number) | version(former)
-                self._put(_expiring_as(made, change.new))
-        if change.old is not None and change.old.entry.expires_at != expires_at:
-            for number in (each for each in kept if each in still):
+        for number, former in written.items():
+            made = key_of(partition, number) | version(former)
+            self._put(_expiring_as(made, change.new))
+        if change.old is not None and change.old.entry.expires_at != change.new.expires_at:
+            for number in (each for each in _kept(mark.past) if each in stays):
                 self._expire(key_of(partition, number), _expiring_as({}, change.new))
 
     def _control(self, tenant: str, change: ControlChange) -> None:

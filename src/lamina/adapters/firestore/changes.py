@@ -70,19 +70,20 @@ class Changes:
     def _history(self, name: str, change: Change, before: int) -> None:
         """What is new in it, what is beyond what is kept, and when it may go."""
         past = 0 if change.forgets else before
-        still = () if change.forgets or change.new is None else _kept(past + len(change.past))
+        still = () if change.new is None else _kept(past + len(change.past))
+        written = {number: former for number, former in enumerate(change.past, past + 1) if number in still}
+        stays = () if change.forgets else still
         for number in _kept(before):
-            if number not in still:
+            if number not in stays and number not in written:
                 self._add(Write(_version_name(name, number), None))
         if change.new is None:
             return
-        for number, former in enumerate(change.past, past + 1):
-            if number in still:
-                values = {**version_of(former), "number": number}
-                values.pop("expires_at", None)
-                self._add(Write(_version_name(name, number), values | _expiry(change.new)))
+        for number, former in written.items():
+            values = {**version_of(former), "number": number}
+            values.pop("expires_at", None)
+            self._add(Write(_version_name(name, number), values | _expiry(change.new)))
         if change.old is not None and change.old.entry.expires_at != change.new.expires_at:
-            for number in (each for each in _kept(before) if each in still):
+            for number in (each for each in _kept(before) if each in stays):
                 self._add(Write(_version_name(name, number), _expiry(change.new), only=["expires_at"]))
 
     def _control(self, tenant: str, change: ControlChange) -> None:

@@ -35,6 +35,7 @@ from lamina.ports.memory_adapter import (
     SearchOptions,
     TermStatistics,
     Update,
+    check_digest,
     check_in_scope,
     check_meta,
     check_meta_value,
@@ -175,6 +176,7 @@ class InMemoryAdapter(MemoryAdapter):
                     self._update(scope, Update(id, counted))
 
     async def find_duplicate(self, scope: Scope, layer: Layer, digest: str, now: datetime) -> MemoryEntry | None:
+        check_digest(digest)
         with self._lock:
             return self._duplicate(scope, layer, digest, now)
 
@@ -291,6 +293,7 @@ class InMemoryAdapter(MemoryAdapter):
             changes["revision"] = revision + 1
         changed = old.entry.replace(**changes)
         check_entry(changed)
+        check_in_scope(scope, changed)
         self._write(old, changed, is_history=not changes.keys().isdisjoint(HISTORY_FIELDS))
         return True
 

@@ -76,7 +76,7 @@ def in_transaction(client: MongoClient[Document], work: Callable[[ClientSession]
             work(session)
             _commit_until_known(session, patience)
         except PyMongoError as error:
-            if error.has_error_label(_TRANSIENT):
+            if error.has_error_label(_TRANSIENT) and not error.timeout:  # which is all that a call may take
                 raise Stale from error
             raise
         finally:

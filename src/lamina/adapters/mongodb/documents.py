@@ -35,6 +35,7 @@ WITHOUT_VECTOR: Final = {"entry": 1, "reads": 1, "read_at": 1}
 WHOLE: Final = {**WITHOUT_VECTOR, "vector": 1, "mark": 1, "kept": 1}
 
 _LONGEST_WORD: Final = 64
+_LAST_MILLISECOND: Final = 253_402_300_799_999
 
 
 class Mark(NamedTuple):
@@ -80,8 +81,13 @@ def changed_fields(entry: MemoryEntry, old: MemoryEntry | None) -> dict[str, Any
 
 
 def removal_date(entry: MemoryEntry) -> DatetimeMS | None:
-    """When the TTL index may remove it: whole milliseconds, so rounded up, not to come before its instant."""
-    return None if entry.expires_at is None else DatetimeMS(-(-to_micros(entry.expires_at) // 1_000))
+    """When the TTL index may remove it: whole milliseconds, so rounded up, not to come before its instant.
+
+    Not beyond the year 9999, at which many a client's calendar ends.
+    """
+    if entry.expires_at is None:
+        return None
+    return DatetimeMS(min(-(-to_micros(entry.expires_at) // 1_000), _LAST_MILLISECOND))
 
 
 def word_key(word: str) -> str:

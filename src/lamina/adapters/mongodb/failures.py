@@ -80,7 +80,9 @@ def _translate_write(error: DocumentTooLarge | OperationFailure, place: str) -> 
 
 def too_large() -> InvalidInput:
     """The error for a memory that MongoDB's documents have no room for."""
-    problem = "has so many distinct words, with its metadata, that they exceed the 16 MiB of a document of MongoDB"
+    problem = (
+        "has so many distinct words, with all else of the memory, that they exceed the 16 MiB of a document of MongoDB"
+    )
     return InvalidInput("content", problem, "Split the memory, or ingest it as a document.")
 
 

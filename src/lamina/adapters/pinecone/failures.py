@@ -8,6 +8,7 @@ from typing import Final
 
 from pinecone import errors
 
+from lamina.adapters._shared.code_word import code_word
 from lamina.errors import AdapterError, AdapterUnavailable
 
 __all__ = ["NAME", "translated"]
@@ -23,7 +24,7 @@ def translated(place: str) -> Iterator[None]:
     try:
         yield
     except errors.ApiError as error:
-        raise _of_answer(error, place) from error
+        raise _of_answer(error, place) from None  # which may quote what was sent
     except errors.PineconeTimeoutError as error:
         raise AdapterUnavailable(NAME, f"{place} did not answer in time", _AGAIN) from error
     except errors.PineconeConnectionError as error:
@@ -32,12 +33,12 @@ def translated(place: str) -> Iterator[None]:
         raise AdapterError(NAME, f"{place} is not being served", "Look at it in Pinecone's console.") from error
     except errors.PineconeError as error:
         problem = f"the exchange with {place} failed ({type(error).__name__})"
-        raise AdapterError(NAME, problem, "Check that the client and the service are of one age.") from error
+        raise AdapterError(NAME, problem, "Check that the client and the service are of one age.") from None
 
 
 def _of_answer(error: errors.ApiError, place: str) -> AdapterError:
     status = error.status_code
-    code = f" {error.error_code}" if error.error_code else ""
+    code = f" {code_word(error.error_code)}".rstrip()
     match error:
         case errors.RateLimitError():
             return AdapterUnavailable(NAME, f"{place} is throttled, or a quota is used up (429)", _AGAIN)

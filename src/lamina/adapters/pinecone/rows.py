@@ -163,7 +163,8 @@ def _packed(record: Record, kind: str, length: int) -> bytes | None:
 def _check_size(entry: MemoryEntry, size: int) -> None:
     if size <= MAX_METADATA_BYTES:
         return
-    parts = {"content": entry.content, "metadata": entry.metadata, "tags": entry.tags}
+    named = ("content", "metadata", "tags", "derived_from")
+    parts = {name: getattr(entry, name) for name in named}
     sizes = {name: len(json.dumps(part, ensure_ascii=False).encode()) for name, part in parts.items()}
     field = max(sizes, key=lambda name: sizes[name])
     problem = f"has {sizes[field]} bytes, and with what goes beside it {size}: more than Pinecone's 40 KB for a record"

@@ -14,7 +14,6 @@ from lamina.adapters._shared.options import DEFAULT_TABLE
 from lamina.adapters.postgres import reading, words, writing
 from lamina.adapters.postgres.analyzer import follow_analyzer
 from lamina.adapters.postgres.pgvector import Pgvector, make_index, prepare_pgvector
-from lamina.adapters.postgres.rows import digest_of
 from lamina.adapters.postgres.tables import TENANT, Collection, collection_of
 from lamina.databases.postgres.database import (
     CONNECT_TIMEOUT,
@@ -40,6 +39,7 @@ from lamina.ports.memory_adapter import (
     SearchOptions,
     TermStatistics,
     Update,
+    check_digest,
     check_in_scope,
     check_meta,
 )
@@ -222,7 +222,8 @@ class PostgresAdapter(MemoryAdapter):
         return await self._read(options.scope, lambda collection: words.matching(collection, terms, options))
 
     async def find_duplicate(self, scope: Scope, layer: Layer, digest: str, now: datetime) -> MemoryEntry | None:
-        wanted = digest_of(digest)
+        check_digest(digest)
+        wanted = bytes.fromhex(digest)
         return await self._read(
             scope, lambda collection: reading.find_duplicate(collection, scope, layer, wanted, now=now)
         )

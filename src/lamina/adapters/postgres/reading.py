@@ -9,7 +9,7 @@ from typing import Final
 from lamina.adapters._shared.draft import Draft, Likeness
 from lamina.adapters._shared.records import Stored
 from lamina.adapters.postgres.conditions import admitted
-from lamina.adapters.postgres.rows import SELECTED, SELECTED_VECTOR, digest_of, entry_of, version_of
+from lamina.adapters.postgres.rows import SELECTED, SELECTED_VECTOR, entry_of, version_of
 from lamina.adapters.postgres.tables import Collection
 from lamina.databases.postgres.failures import damaged
 from lamina.domain.filters import MemoryFilter
@@ -70,7 +70,7 @@ def alike_to(collection: Collection, entries: Sequence[MemoryEntry]) -> list[Sto
         " AND (m.owner, m.namespace, m.layer, m.digest) IN"
         " (SELECT * FROM unnest(%s::text[], %s::text[], %s::text[], %s::bytea[])) ORDER BY m.seq"
     )
-    digests = [digest_of(each.digest) for each in wanted]
+    digests = [bytes.fromhex(each.digest) for each in wanted]
     rows = collection.execute(query, (collection.tenant, digests, *places, digests), **_WHOLE)
     return [Stored(entry_of(row, collection.tenant), None) for row in rows]
 

@@ -17,13 +17,11 @@ from lamina.adapters.postgres.arrays import Bigints, bigints_of, texts_of, vecto
 from lamina.adapters.postgres.conditions import comparable
 from lamina.databases.postgres.failures import damaged
 from lamina.domain.memory import Layer, MemoryEntry, Trust
-from lamina.errors import InvalidInput
 
 __all__ = [
     "COLUMNS",
     "SELECTED",
     "SELECTED_VECTOR",
-    "digest_of",
     "entry_of",
     "hashes_of",
     "values_of",
@@ -156,14 +154,6 @@ def hashes_of(tenant: str, terms: Iterable[str]) -> list[int]:
         one.update(term.encode())
         found.append(int.from_bytes(one.digest(), "little", signed=True))
     return found
-
-
-def digest_of(digest: str) -> bytes:
-    """The digest as it is stored."""
-    try:
-        return bytes.fromhex(digest)
-    except ValueError:
-        raise InvalidInput("digest", "is no SHA-256 in hex", "Give what MemoryEntry.digest gives.") from None
 
 
 def _utc(instant: datetime | None) -> datetime | None:

@@ -19,6 +19,7 @@ from lamina.adapters.postgres.tables import Collection
 from lamina.domain.filters import MemoryFilter
 from lamina.domain.lexical import Term
 from lamina.domain.scope import Scope
+from lamina.domain.text import is_clean
 from lamina.ports.memory_adapter import SearchHit, SearchOptions, TermStatistics
 
 __all__ = ["matching", "statistics"]
@@ -54,8 +55,10 @@ def matching(collection: Collection, terms: Sequence[Term], options: SearchOptio
 def statistics(collection: Collection, scope: Scope, words: Iterable[str], now: datetime) -> TermStatistics:
     """As `MemoryAdapter.term_statistics`."""
     documents = count(collection, scope, MemoryFilter(now=now))
-    frequencies = _frequencies(collection, scope, list(dict.fromkeys(words)), now, documents=documents)
-    return TermStatistics(documents, frequencies)
+    wanted = list(dict.fromkeys(words))
+    possible = [word for word in wanted if is_clean(word)]
+    frequencies = _frequencies(collection, scope, possible, now, documents=documents)
+    return TermStatistics(documents, dict.fromkeys(wanted, 0) | frequencies)
 
 
 def _weights(collection: Collection, terms: Sequence[Term], options: SearchOptions, documents: int) -> list[float]:

@@ -30,7 +30,7 @@ from lamina.adapters.qdrant.points import (
     stored_of,
     vector_name,
 )
-from lamina.adapters.qdrant.writing import write
+from lamina.adapters.qdrant.writing import MAX_DIMENSIONS, write
 from lamina.domain.filters import Filter, MemoryFilter
 from lamina.domain.memory import Layer, MemoryEntry, Vector
 from lamina.domain.scope import Scope
@@ -38,7 +38,6 @@ from lamina.ports.memory_adapter import Capability, ListOptions, Order, SearchHi
 
 __all__ = ["QdrantAdapter"]
 
-_MAX_DIMENSIONS: Final = 65_536
 _MAX_REPLICAS: Final = 99
 
 
@@ -83,7 +82,7 @@ class QdrantAdapter(RecordAdapter):
         self._location = locate(url, path, api_key)
         self._table = checked_table(table, collection_name=collection_name)
         if vector_size is not None:
-            check_count("vector_size", vector_size, _MAX_DIMENSIONS)
+            check_count("vector_size", vector_size, MAX_DIMENSIONS)
         if replication_factor is not None:
             check_count("replication_factor", replication_factor, _MAX_REPLICAS)
         check_seconds(timeout=timeout)

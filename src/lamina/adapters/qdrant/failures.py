@@ -31,7 +31,7 @@ _OWN_FAULT: Final = 500
 
 @contextmanager
 def translated(place: str) -> Iterator[None]:
-    """Turn what the client raises inside into an error of ours, with its cause.
+    """Turn what the client raises inside into an error of ours, with its cause if that quotes no answer.
 
     Raises:
         AdapterUnavailable: the server cannot be reached, is overloaded or full, or failed at its task; or another
@@ -43,7 +43,9 @@ def translated(place: str) -> Iterator[None]:
     except LaminaError:
         raise
     except (ApiException, QdrantException, sqlite3.Error, OSError, RuntimeError, ValueError, LookupError) as error:
-        raise _translate(error, place) from error
+        cause = error.source if isinstance(error, ResponseHandlingException) else error
+        quotes = isinstance(cause, UnexpectedResponse | ValidationError | json.JSONDecodeError)
+        raise _translate(error, place) from (None if quotes else cause)
 
 
 def damaged(what: str) -> StoreDamaged:

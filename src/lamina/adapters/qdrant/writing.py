@@ -23,7 +23,9 @@ from lamina.adapters.qdrant.points import (
 from lamina.errors import InvalidInput
 from lamina.ports.memory_adapter import HISTORY_KEPT
 
-__all__ = ["MAX_REQUEST", "write"]
+__all__ = ["MAX_DIMENSIONS", "MAX_REQUEST", "write"]
+
+MAX_DIMENSIONS: Final = 65_536
 
 MAX_REQUEST: Final = 32 * 1024 * 1024
 """Bytes of a request, by the server's default (`service.max_request_size_mb`)."""
@@ -41,10 +43,13 @@ def write(client: QdrantClient, collection: Collection, commit: Commit, *, limit
     index of vectors is touched; and only if the point is still the one that was read.
 
     Raises:
-        InvalidInput: a memory is larger than a request may be; nothing was written.
+        InvalidInput: a memory is larger than a request may be, or a vector too long; nothing was written.
     """
     vectors = [each.new.embedding for each in commit.changes if each.new is not None]
     lengths = {len(vector) for vector in vectors if vector is not None}
+    if max(lengths, default=0) > MAX_DIMENSIONS:
+        problem = f"has {max(lengths)} dimensions, and Qdrant takes at most {MAX_DIMENSIONS}"
+        raise InvalidInput("embedding", problem, "Use a model with shorter vectors.")
     points, operations = _points(commit), _light_changes(commit)
     batches = list(_batches(points, limited=limited))
     collection.widen(client, lengths)

@@ -64,8 +64,10 @@ def _read_url(url: str) -> tuple[Mapping[str, Any], str]:
         raise InvalidType("url", f"must be text, not {type(url).__name__}", _URL_REMEDY)
     if not url.startswith(_SCHEMES):
         raise ConfigError("url", "does not begin with redis://, rediss:// or unix://", _URL_REMEDY)
+    is_socket = url.startswith("unix://")
     try:
         address = dict(parse_url(url))
+        url.encode()
     except (ValueError, UnicodeError):
         raise ConfigError("url", "cannot be read as a URL of Redis", _URL_REMEDY) from None
     if not all(map(_IN_URL.fullmatch, address)):
@@ -74,9 +76,9 @@ def _read_url(url: str) -> tuple[Mapping[str, Any], str]:
     host = str(address.get("host") or address.get("path") or "localhost")
     path = urlsplit(url).path
     # An unescaped @ or / of a password moves a part of it into the host or the path, and so into every message.
-    if "@" in host or ("path" not in address and not _DATABASE.fullmatch(path)):
+    if "@" in host or is_socket != ("path" in address) or not (is_socket or _DATABASE.fullmatch(path)):
         raise ConfigError("url", "cannot be read as a URL of Redis", _URL_REMEDY)
-    port = "" if "path" in address else f":{address.get('port', 6379)}"
+    port = "" if is_socket else f":{address.get('port', 6379)}"
     return address, f"{host}{port}/{address.get('db', 0)}"
 
 

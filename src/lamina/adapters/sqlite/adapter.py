@@ -38,6 +38,7 @@ from lamina.ports.memory_adapter import (
     SearchOptions,
     TermStatistics,
     Update,
+    check_digest,
     check_meta,
 )
 
@@ -198,6 +199,8 @@ class SqliteAdapter(MemoryAdapter):
         return await self._read(work)
 
     async def find_duplicate(self, scope: Scope, layer: Layer, digest: str, now: datetime) -> MemoryEntry | None:
+        check_digest(digest)
+
         def work(collection: Collection) -> MemoryEntry | None:
             reach = resolve(collection, scope, frozenset({layer}))
             key = reading.find_duplicate(collection, reach, digest, now)

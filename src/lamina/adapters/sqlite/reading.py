@@ -20,7 +20,6 @@ from lamina.domain.memory import MemoryEntry
 from lamina.domain.scope import Scope
 from lamina.domain.text import is_clean
 from lamina.domain.validation import check_entry
-from lamina.errors import InvalidInput
 from lamina.ports.memory_adapter import ListOptions, Order, check_in_scope
 
 __all__ = [
@@ -139,10 +138,7 @@ def entries_by_key(collection: Collection, keys: Iterable[int], *, embeddings: b
 
 def find_duplicate(collection: Collection, reach: Reach, digest: str, now: datetime) -> int | None:
     """The key of the oldest live entry in reach with this digest."""
-    try:
-        wanted = bytes.fromhex(digest)
-    except ValueError:
-        raise InvalidInput("digest", "is no SHA-256 in hex", "Give what MemoryEntry.digest gives.") from None
+    wanted = bytes.fromhex(digest)
     query = (
         # Named, or SQLite takes the index that is sorted by seq and reads the whole partition for a digest it lacks.
         "SELECT m.key FROM {partitions} AS p CROSS JOIN {memories} AS m INDEXED BY {memories_by_digest} "

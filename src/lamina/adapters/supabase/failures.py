@@ -165,5 +165,6 @@ def _of_answer(refusal: Refused, place: str) -> AdapterError:
         return AdapterUnavailable(BACKEND, f"{place} failed ({status})", _UNKNOWN)
     if status == _NOT_FOUND and not refusal.code:
         return AdapterError(BACKEND, f"there is no API of a project at {place}", "Check url.")
-    said = f": {refusal.message[:_SHOWN_CHARS]}" if refusal.message else ""
+    # A gateway, which gives no code, may quote anything.
+    said = f": {refusal.message[:_SHOWN_CHARS]}" if refusal.message and refusal.code else ""
     return AdapterError(BACKEND, f"{place} answered {status} {refusal.code}".rstrip() + said)

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import httpx2
 
+from lamina.adapters._shared.code_word import code_word
 from lamina.adapters.supabase.failures import Refused
 
 __all__ = ["Rest"]
@@ -104,7 +105,8 @@ def _refusal(status: int, body: bytes, retry_after: str) -> Refused:
     except (ValueError, RecursionError):
         said = {}
     fields = said if isinstance(said, dict) else {}
-    code, message, details = (str(fields.get(name) or "") for name in ("code", "message", "details"))
+    code = code_word(fields.get("code"))
+    message, details = (str(fields.get(name) or "") for name in ("message", "details"))
     wait = float(retry_after) if retry_after.strip().isdecimal() else None
     return Refused(status, code, message, details=details, wait=wait)
 

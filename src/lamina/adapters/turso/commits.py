@@ -18,10 +18,12 @@ from lamina.adapters.turso.tables import Tables
 from lamina.adapters.turso.words import places
 from lamina.domain.instants import to_micros
 from lamina.domain.memory import MemoryEntry
+from lamina.errors import InvalidInput
 from lamina.ports.memory_adapter import HISTORY_KEPT
 
 __all__ = ["changes_of", "guard_of", "lengths_of"]
 
+MAX_DIMENSIONS: Final = 65_536
 _COLUMNS: Final = (
     "seq, tenant, id, version, owner, namespace, layer, digest, created_at, updated_at, expires_at, relevance, "
     "confidence, dimensions, tags, metadata, entry, embedding"
@@ -50,9 +52,17 @@ def guard_of(tables: Tables, commit: Commit) -> Sql:
 
 
 def lengths_of(commit: Commit) -> set[int]:
-    """How long the vectors are that the commit writes."""
+    """How long the vectors are that the commit writes.
+
+    Raises:
+        InvalidInput: one is longer than a column of vectors may be.
+    """
     news = (each.new for each in commit.changes)
-    return {len(new.embedding) for new in news if new is not None and new.embedding is not None}
+    lengths = {len(new.embedding) for new in news if new is not None and new.embedding is not None}
+    if max(lengths, default=0) > MAX_DIMENSIONS:
+        problem = f"has {max(lengths)} dimensions, and libSQL takes at most {MAX_DIMENSIONS}"
+        raise InvalidInput("embedding", problem, "Use a model with shorter vectors.")
+    return lengths
 
 
 def changes_of(tables: Tables, commit: Commit) -> Iterator[Sql]:

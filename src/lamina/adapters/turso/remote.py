@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import httpx2
 
+from lamina.adapters._shared.code_word import code_word
 from lamina.adapters._shared.patience import attempts
 from lamina.adapters._shared.records import Stale
 from lamina.adapters._shared.where_sql import Sql
@@ -121,7 +122,7 @@ def _understood() -> Iterator[None]:
 
 
 def _failed(error: dict[str, Any]) -> Failed:
-    return Failed(str(error.get("message")), str(error.get("code") or ""))
+    return Failed(str(error.get("message")), code_word(error.get("code")))
 
 
 def _ok(step: int) -> dict[str, Any]:

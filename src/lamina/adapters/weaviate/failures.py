@@ -1,4 +1,7 @@
-"""What the client raises, as errors of ours. Nothing that the service says is quoted: it may hold stored values."""
+"""What the client raises, as errors of ours. Nothing that the service says is quoted: it may hold stored values.
+
+So those have no cause either, of which a traceback would show the text.
+"""
 
 from __future__ import annotations
 
@@ -39,17 +42,17 @@ def translated(place: str) -> Iterator[None]:
         raise AdapterUnavailable(NAME, f"{place} cannot be reached", _AGAIN) from error
     except exceptions.UnexpectedStatusCodeError as error:
         call = _call(error)
-        raise (_of_status(error.status_code, place) if call is None else _of_call(call, place)) from error
-    except exceptions.WeaviateInsertManyAllFailedError as error:
-        raise AdapterError(NAME, f"{place} did not take the memories", _AGAIN) from error
+        raise (_of_status(error.status_code, place) if call is None else _of_call(call, place)) from None
+    except exceptions.WeaviateInsertManyAllFailedError:
+        raise AdapterError(NAME, f"{place} did not take the memories", _AGAIN) from None
     except exceptions.WeaviateBaseError as error:
         call = _call(error)
         if call is not None:
-            raise _of_call(call, place) from error
+            raise _of_call(call, place) from None
         problem = f"the exchange with {place} failed ({type(error).__name__})"
-        raise AdapterError(NAME, problem, "Check that the client and the service are of one age.") from error
+        raise AdapterError(NAME, problem, "Check that the client and the service are of one age.") from None
     except grpc.RpcError as error:
-        raise _of_call(error, place) from error
+        raise _of_call(error, place) from None
 
 
 def is_too_large(error: exceptions.WeaviateQueryError) -> bool:

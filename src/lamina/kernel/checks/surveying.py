@@ -140,7 +140,7 @@ async def _chunks(parts: Parts, clock: Clock) -> ChunkFacts:
 async def _damages(parts: Parts) -> list[str]:
     """What the stores find wrong, as far as they can look; parts in one file may find the same."""
     told: dict[str, None] = {}
-    stores: list[Any] = [parts.memory.adapter, parts.chunks, parts.state]
+    stores: list[Any] = [parts.memory.adapter, parts.chunks, parts.state, parts.pack_store]
     for store in stores:
         check = getattr(store, "check", None)
         if check is not None:

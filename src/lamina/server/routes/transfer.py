@@ -42,7 +42,7 @@ async def export_memories(
 @router.post(
     "/import",
     summary="Take in memories as lines of JSON",
-    openapi_extra={"requestBody": {"required": True, "content": {NDJSON: {"schema": {"type": "string"}}}}},
+    openapi_extra={"requestBody": {"required": True, "content": {NDJSON: {}}}},
 )
 async def import_memories(
     caller: Administrator,

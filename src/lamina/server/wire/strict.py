@@ -20,6 +20,7 @@ from pydantic import (
     Field,
     Strict,
     StringConstraints,
+    model_validator,
 )
 from pydantic import JsonValue as AnyJson
 
@@ -75,6 +76,18 @@ class StrictBody(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, hide_input_in_errors=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _whole_numbers(cls, data: Any) -> Any:
+        """JSON has one kind of number: 1.0 is the integer 1."""
+        if not isinstance(data, dict):
+            return data
+        return {name: int(each) if _is_whole(each) else each for name, each in data.items()}
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, float) and value.is_integer() and abs(value) <= MAX_INTEGER
 
 
 BY_VALUE: Final = Strict(strict=False)

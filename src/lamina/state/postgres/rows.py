@@ -12,7 +12,18 @@ from lamina.domain.document import Document
 from lamina.domain.message_json import json_text, message_from_json, message_to_json
 from lamina.domain.thread import Summary, SummarySource, Thread, ThreadEvent, ThreadKind, ThreadRef, ThreadStatus
 
-__all__ = ["FRAGMENTS", "document_of", "event_of", "naming", "summary_of", "thread_of", "values_of_event"]
+__all__ = [
+    "FRAGMENTS",
+    "document_of",
+    "event_of",
+    "mapping",
+    "naming",
+    "readable",
+    "summary_of",
+    "thread_of",
+    "utc",
+    "values_of_event",
+]
 
 Row: TypeAlias = Sequence[Any]
 
@@ -40,17 +51,17 @@ def naming(ref: ThreadRef) -> dict[str, Any]:
 def thread_of(row: Row) -> Thread:
     """The head in a row of `{head}`."""
     tenant, kind, id, owner, namespace, status, metadata, created_at, updated_at, last_index, folded, revision = row
-    with _readable("thread", id):
+    with readable("thread", id):
         return Thread(
             id,
             tenant,
-            _utc(created_at),
-            _utc(updated_at),
+            utc(created_at),
+            utc(updated_at),
             kind=ThreadKind(kind),
             owner=owner,
             namespace=namespace,
             status=ThreadStatus(status),
-            metadata=_mapping(metadata),
+            metadata=mapping(metadata),
             last_index=last_index,
             folded_through=folded,
             revision=revision,
@@ -60,10 +71,10 @@ def thread_of(row: Row) -> Thread:
 def event_of(row: Row) -> ThreadEvent:
     """The event in a row of `{event}`."""
     index, message, state, tokens, counter = row
-    with _readable("message", index):
+    with readable("message", index):
         found = message_from_json(message)
         found.index = index
-        return ThreadEvent(found, _mapping(state), tokens, counter)
+        return ThreadEvent(found, mapping(state), tokens, counter)
 
 
 def values_of_event(event: ThreadEvent) -> tuple[Any, ...]:
@@ -76,16 +87,16 @@ def values_of_event(event: ThreadEvent) -> tuple[Any, ...]:
 def summary_of(row: Row) -> Summary:
     """The summary in a row of `{summary}`."""
     from_index, to_index, created_at, source, text, topics, facts, form, tokens = row
-    with _readable("summary up to", to_index):
+    with readable("summary up to", to_index):
         return Summary(
             text,
             from_index,
             to_index,
-            _utc(created_at),
+            utc(created_at),
             source=SummarySource(source),
             topics=list(topics),
             facts=list(facts),
-            form=_mapping(form),
+            form=mapping(form),
             tokens=tokens,
         )
 
@@ -93,33 +104,35 @@ def summary_of(row: Row) -> Summary:
 def document_of(row: Row) -> Document:
     """The head in a row of `{document}`."""
     tenant, id, source, owner, ingested_at, metadata, digest, options, chunks, generation = row
-    with _readable("document", id):
+    with readable("document", id):
         return Document(
             id,
             tenant,
             source,
-            _utc(ingested_at),
+            utc(ingested_at),
             owner=owner,
-            metadata=_mapping(metadata),
+            metadata=mapping(metadata),
             digest=digest,
-            options=_mapping(options),
+            options=mapping(options),
             chunks=chunks,
             generation=generation,
         )
 
 
-def _mapping(value: Any) -> dict[str, Any]:
+def mapping(value: Any) -> dict[str, Any]:
+    """The JSON value, which must be an object; inside `readable`."""
     if not isinstance(value, dict):
         raise TypeError
     return value
 
 
-def _utc(instant: datetime) -> datetime:
+def utc(instant: datetime) -> datetime:
+    """The instant in UTC, whatever the session's time zone is."""
     return instant.astimezone(UTC)
 
 
 @contextmanager
-def _readable(what: str, id: object) -> Iterator[None]:
+def readable(what: str, id: object) -> Iterator[None]:
     """A row that does not hold what was written is damage, and its content is not repeated."""
     try:
         yield

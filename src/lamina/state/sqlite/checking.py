@@ -9,7 +9,7 @@ from typing import Any, Final
 from lamina.errors import StoreDamaged
 from lamina.state.sqlite.rows import DOCUMENT, EVENT, SUMMARY, THREAD, document_of, event_of, summary_of, thread_of
 
-__all__ = ["find_contradictions"]
+__all__ = ["SHOWN", "find_contradictions"]
 
 SHOWN: Final = 5
 """Most findings of one kind; more of the same tell nothing new."""

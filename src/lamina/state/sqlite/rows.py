@@ -21,6 +21,8 @@ __all__ = [
     "document_of",
     "event_of",
     "key_of",
+    "loaded",
+    "readable",
     "summary_of",
     "thread_of",
     "values_of_document",
@@ -51,7 +53,7 @@ def key_of(thread: int, index: int) -> int:
 def thread_of(row: Sequence[Any]) -> Thread:
     """The head in a row of `THREAD`."""
     tenant, kind, id, owner, namespace, status, created, updated, metadata, last, folded, revision = row
-    with _readable("thread", id):
+    with readable("thread", id):
         return Thread(
             id=id,
             tenant=tenant,
@@ -86,7 +88,7 @@ def values_of_thread(thread: Thread) -> tuple[Any, ...]:
 def event_of(row: Sequence[Any]) -> ThreadEvent:
     """The event in a row of `EVENT`."""
     key, message, state, tokens, counter = row
-    with _readable("message", key & _INDEX):
+    with readable("message", key & _INDEX):
         found = message_from_json(json.loads(message))
         found.index = key & _INDEX
         return ThreadEvent(found, _object(state), tokens, counter)
@@ -103,7 +105,7 @@ def values_of_event(event: ThreadEvent) -> tuple[Any, ...]:
 def summary_of(row: Sequence[Any]) -> Summary:
     """The summary in a row of `SUMMARY`."""
     from_index, to_index, created, source, tokens, topics, facts, form, text = row
-    with _readable("summary up to", to_index):
+    with readable("summary up to", to_index):
         return Summary(
             text=text,
             from_index=from_index,
@@ -135,7 +137,7 @@ def values_of_summary(summary: Summary) -> tuple[Any, ...]:
 def document_of(row: Sequence[Any]) -> Document:
     """The head in a row of `DOCUMENT`."""
     tenant, id, source, owner, ingested, digest, chunks, generation, options, metadata = row
-    with _readable("document", id):
+    with readable("document", id):
         return Document(
             id=id,
             tenant=tenant,
@@ -167,14 +169,15 @@ def values_of_document(document: Document) -> tuple[Any, ...]:
 
 
 def _object(text: str) -> dict[str, Any]:
-    return _loaded(text, dict)
+    return loaded(text, dict)
 
 
 def _list(text: str) -> list[Any]:
-    return _loaded(text, list)
+    return loaded(text, list)
 
 
-def _loaded(text: str, kind: Callable[..., T]) -> T:
+def loaded(text: str, kind: Callable[..., T]) -> T:
+    """The JSON value, which must be of this kind; inside `readable`."""
     value = json.loads(text)
     if type(value) is not kind:
         raise TypeError(text[:0])
@@ -182,7 +185,7 @@ def _loaded(text: str, kind: Callable[..., T]) -> T:
 
 
 @contextmanager
-def _readable(what: str, id: object) -> Iterator[None]:
+def readable(what: str, id: object) -> Iterator[None]:
     """A row that does not hold what was written is damage, and its content is not repeated."""
     try:
         yield

@@ -12,6 +12,7 @@ from lamina.testing.memory_contract.batches import BatchContract
 from lamina.testing.memory_contract.concurrency import ConcurrencyContract
 from lamina.testing.memory_contract.filters import FilterContract
 from lamina.testing.memory_contract.history import HistoryContract
+from lamina.testing.memory_contract.meta import MetaContract
 from lamina.testing.memory_contract.reading import ReadingContract
 from lamina.testing.memory_contract.refusals import RefusalContract
 from lamina.testing.memory_contract.round_trip import RoundTripContract
@@ -27,6 +28,7 @@ class MemoryAdapterContract(
     RoundTripContract,
     RefusalContract,
     ScopeContract,
+    MetaContract,
     FilterContract,
     VectorContract,
     TextContract,

@@ -24,7 +24,6 @@ from lamina.testing.memory_contract.material import (
     listed,
     memory,
     needs,
-    put,
     second,
     where,
 )
@@ -238,7 +237,7 @@ async def _check(adapter: MemoryAdapter, filter: MemoryFilter) -> None:
     memories = _memories()
     expected = [entry for entry in memories if filter.matches(entry)]
     assert 0 < len(expected) < len(memories), "this filter cannot tell a right store from a wrong one"
-    await put(adapter, *memories)
+    await adapter.store_many(MINE, memories)
     gap = None if filter.where is None else adapter.filter_gap(filter.where)
     if gap is not None:
         await _check_refused(adapter, filter, gap)

@@ -71,6 +71,16 @@ class HistoryContract:
         assert [(each.revision, each.content) for each in past] == [(n, f"text {n}") for n in latest]
         assert len(await adapter.history(MINE, "m2")) == 1
 
+    async def test_what_takes_an_expired_ones_place_begins_a_history_of_its_own(self, adapter: MemoryAdapter) -> None:
+        needs(adapter, Capability.HISTORY)
+        await put(adapter, memory(content="first", expires_at=second(1)))
+        for content in ("second", "third"):
+            await adapter.update(MINE, "m1", {"content": content})
+        await adapter.store_many(MINE, [memory(content=each, created_at=second(1)) for each in ("anew", "newer")])
+        assert [(each.content, each.revision) for each in await adapter.history(MINE, "m1")] == [("anew", 1)]
+        await adapter.update(MINE, "m1", {"content": "newest"})
+        assert [each.content for each in await adapter.history(MINE, "m1")] == ["anew", "newer"]
+
     async def test_a_history_ends_with_its_memory(self, adapter: MemoryAdapter) -> None:
         needs(adapter, Capability.HISTORY)
         for id in ("m1", "m2"):

@@ -15,6 +15,7 @@ from lamina.domain.scope import Scope
 from lamina.ports.memory_adapter import Capability, ListOptions, MemoryAdapter, Order, SearchHit, SearchOptions
 
 __all__ = [
+    "HOSTILE",
     "LIVE",
     "MINE",
     "NOW",
@@ -36,6 +37,44 @@ NOW: Final = datetime(2099, 3, 1, 12, 30, 15, 123456, tzinfo=UTC)
 
 MINE: Final = Scope("acme", "ada", "notes")
 LIVE: Final = MemoryFilter(now=NOW)
+
+HOSTILE: Final = (
+    "a",
+    "a_",
+    "a%",
+    "A",
+    "a ",
+    " a",
+    "ａ",
+    "a:1",
+    "a:10",
+    "a/1",
+    "a*",
+    "a\\",
+    "a'",
+    'a"',
+    "a' OR '1'='1",
+    "é",
+    "e\u0301",
+    "ß",
+    "ss",
+    "SS",
+    "K",
+    "\u212a",
+    "null",
+    "None",
+    "0",
+    "00",
+    "default",
+    "6f0c1c1e-22aa-4b1e-9d7e-0a1b2c3d4e5f",
+    "a\u200b",
+    "a\nb",
+    "x" * 511,
+    "x" * 512,
+    "会",
+    "👩‍👧",
+)
+"""Names of which some would be one under LIKE, GLOB, case folding, normalisation, trimming, prefixes or numbers."""
 
 
 def second(number: float) -> datetime:

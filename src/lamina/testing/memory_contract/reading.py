@@ -25,6 +25,7 @@ from lamina.testing.memory_contract.material import (
 __all__ = ["ReadingContract"]
 
 MANY: Final = 1_037
+SOME: Final = 437
 LIFE: Final = [
     (second(9.999999), Expiry.LIVE, ["forever", "ten seconds"]),
     (second(10), Expiry.LIVE, ["forever"]),
@@ -102,7 +103,7 @@ class ReadingContract:
         assert await listed(adapter, order=order, limit=100, offset=MANY) == []
 
     async def test_pages_after_a_seq_tile_while_rows_come_and_go(self, adapter: MemoryAdapter) -> None:
-        await _put_many(adapter)
+        await _put_many(adapter, SOME)
         seen: list[str] = []
         after = 0
         for rounds in range(1, 20):  # more than there are pages, and an end where they repeat themselves
@@ -115,7 +116,7 @@ class ReadingContract:
                 await put(adapter, memory(f"added {rounds}"))
                 await adapter.delete(MINE, ids(page)[0])
                 await put(adapter, memory(ids(page)[1], "replaced"))
-        assert seen == [*(f"m{number}" for number in range(MANY)), *(f"added {number}" for number in range(1, 6))]
+        assert seen == [*(f"m{number}" for number in range(SOME)), *(f"added {number}" for number in range(1, 6))]
 
     async def test_a_limit_is_honoured_however_large(self, adapter: MemoryAdapter) -> None:
         await _put_many(adapter)
@@ -161,6 +162,6 @@ class ReadingContract:
         assert ids(await listed(adapter)) == ["m1", "m2"]
 
 
-async def _put_many(adapter: MemoryAdapter) -> None:
-    entries = [memory(f"m{number}", relevance=number % 10 / 10) for number in range(MANY)]
-    assert await adapter.store_many(MINE, entries) == [None] * MANY
+async def _put_many(adapter: MemoryAdapter, number_of: int = MANY) -> None:
+    entries = [memory(f"m{number}", relevance=number % 10 / 10) for number in range(number_of)]
+    assert await adapter.store_many(MINE, entries) == [None] * number_of

@@ -7,10 +7,11 @@ from typing import Any, Final
 
 import pytest
 
+from lamina.domain.filters import MemoryFilter
 from lamina.domain.memory import Layer, MemoryEntry, Trust
 from lamina.domain.scope import Scope
 from lamina.domain.validation import MAX_CONTENT_BYTES, MAX_METADATA_DEPTH, MAX_TAGS
-from lamina.ports.memory_adapter import Capability, MemoryAdapter
+from lamina.ports.memory_adapter import Capability, MemoryAdapter, Order
 from lamina.testing.memory_contract.material import (
     LIVE,
     MINE,
@@ -18,6 +19,7 @@ from lamina.testing.memory_contract.material import (
     by_text,
     by_vector,
     fields_of,
+    ids,
     listed,
     memory,
     needs,
@@ -150,6 +152,21 @@ class RoundTripContract:
         assert plain.entry.embedding is None
         assert fields_of(plain.entry, "embedding") == fields_of(full(), "embedding")
         assert fields_of(whole.entry) == fields_of(full())
+
+    async def test_the_first_and_the_last_instants_come_back_and_are_told_apart(self, adapter: MemoryAdapter) -> None:
+        first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+        tick = timedelta(microseconds=1)
+        instants = {"m1": first, "m2": first + tick, "m3": last - tick, "m4": last}
+        names = ("created_at", "updated_at", "last_accessed_at", "occurred_at", "valid_until")
+        entries = [memory(id, expires_at=last).replace(**dict.fromkeys(names, at)) for id, at in instants.items()]
+        await adapter.store_many(MINE, entries)
+        found = await listed(adapter)
+        assert [fields_of(each) for each in found] == [fields_of(each) for each in entries]
+        newest = await listed(adapter, order=Order.RELEVANCE, limit=10)
+        assert ids(newest) == ["m4", "m3", "m2", "m1"]
+        assert ids(await listed(adapter, MINE, MemoryFilter(now=first, created_before=last))) == ["m1", "m2", "m3"]
+        assert ids(await listed(adapter, MINE, MemoryFilter(now=last - tick, updated_before=first + tick))) == ["m1"]
+        assert await adapter.count(MINE, MemoryFilter(now=last)) == 0
 
     async def test_times_come_back_in_utc(self, adapter: MemoryAdapter) -> None:
         there = NOW.astimezone(timezone(timedelta(hours=5, minutes=45)))

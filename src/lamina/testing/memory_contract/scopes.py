@@ -10,9 +10,10 @@ import pytest
 from lamina.domain.filters import Expiry, MemoryFilter
 from lamina.domain.memory import Layer, MemoryEntry
 from lamina.domain.scope import Scope
-from lamina.errors import Conflict, LaminaError, ScopeError
+from lamina.errors import ScopeError
 from lamina.ports.memory_adapter import Capability, MemoryAdapter, Update
 from lamina.testing.memory_contract.material import (
+    HOSTILE,
     LIVE,
     MINE,
     NOW,
@@ -27,44 +28,6 @@ from lamina.testing.memory_contract.material import (
 )
 
 __all__ = ["ScopeContract"]
-
-HOSTILE: Final = (
-    "a",
-    "a_",
-    "a%",
-    "A",
-    "a ",
-    " a",
-    "ａ",
-    "a:1",
-    "a:10",
-    "a/1",
-    "a*",
-    "a\\",
-    "a'",
-    'a"',
-    "a' OR '1'='1",
-    "é",
-    "e\u0301",
-    "ß",
-    "ss",
-    "SS",
-    "K",
-    "\u212a",
-    "null",
-    "None",
-    "0",
-    "00",
-    "default",
-    "6f0c1c1e-22aa-4b1e-9d7e-0a1b2c3d4e5f",
-    "a\u200b",
-    "a\nb",
-    "x" * 511,
-    "x" * 512,
-    "会",
-    "👩‍👧",
-)
-"""Names of which some would be one under LIKE, GLOB, case folding, normalisation, trimming, prefixes or numbers."""
 
 Part = Literal["tenant", "owner", "namespace"]
 Read = Callable[[MemoryAdapter, Scope], Awaitable[list[str]]]
@@ -120,16 +83,14 @@ class ScopeContract:
     async def test_names_that_look_alike_are_different_names(
         self, adapter: MemoryAdapter, part: Part, read: Read
     ) -> None:
-        for number, name in enumerate(HOSTILE):
-            await put(adapter, _named(part, name, f"m{number}"))
+        await _put_hostile(adapter, part)
         for number, name in enumerate(HOSTILE):
             found = await read(adapter, _scope(part, name))
             assert found in ([f"m{number}"], ["?"]), name
 
     @pytest.mark.parametrize("part", ["tenant", "owner", "namespace"])
     async def test_an_id_is_looked_up_under_exactly_its_names(self, adapter: MemoryAdapter, part: Part) -> None:
-        for number, name in enumerate(HOSTILE):
-            await put(adapter, _named(part, name, f"m{number}"))
+        await _put_hostile(adapter, part)
         for number, name in enumerate(HOSTILE):
             found = [other for other in HOSTILE if await adapter.get(_scope(part, other), f"m{number}")]
             assert found == [name]
@@ -265,6 +226,17 @@ class ScopeContract:
                 await _store(adapter, Scope("acme", taken.owner, taken.namespace), taken, many=many)
         assert await adapter.get(MINE, "secret") == before
 
+    async def test_nobody_moves_a_memory_out_of_the_scope(self, adapter: MemoryAdapter) -> None:
+        await put(adapter, memory(owner="bob", layer=Layer.GLOBAL))
+        shared = Scope("acme", "ada", "notes", include_shared=True)
+        moved = {"layer": Layer.LONGTERM}
+        with pytest.raises(ScopeError):
+            await adapter.update(shared, "m1", moved)
+        with pytest.raises(ScopeError):
+            await adapter.update_many(shared, [Update("m1", moved)])
+        assert ids(await listed(adapter, shared)) == ["m1"]
+        assert await adapter.update(shared, "m1", {"layer": Layer.ORGANIZATIONAL}) is True
+
     async def test_a_twin_is_one_of_the_same_owner_namespace_and_layer(self, adapter: MemoryAdapter) -> None:
         everything = Scope("acme")
         one = memory("m1", "said once")
@@ -290,52 +262,18 @@ class ScopeContract:
         assert ids(await listed(adapter, Scope("acme"), with_vector)) == ["bobs", "org", "globe", "org elsewhere"]
         assert await adapter.count(Scope("other"), with_vector) == 2
 
-    async def test_what_is_kept_about_a_tenant_is_the_tenants(self, adapter: MemoryAdapter) -> None:
-        for number, name in enumerate(HOSTILE):
-            await adapter.save_meta(Scope(name), "fingerprint", f"value {number}", NOW)
-            await adapter.save_meta(Scope(name), "other key", "another value", NOW)
-        for number, name in enumerate(HOSTILE):
-            assert await adapter.load_meta(Scope(name), "fingerprint") == f"value {number}", name
-        assert await adapter.load_meta(Scope("nobody"), "fingerprint") is None
-        assert await adapter.load_meta(Scope("a"), "no such key") is None
-
-    async def test_what_is_kept_about_a_tenant_is_no_memory(self, adapter: MemoryAdapter) -> None:
-        await put(adapter, memory())
-        await adapter.save_meta(MINE, "fingerprint", "the harbour model", NOW)
-        await adapter.save_meta(Scope("acme", "bob"), "fingerprint", "the harbour model, again", NOW)
-        assert await adapter.load_meta(Scope("acme"), "fingerprint") == "the harbour model, again"
-        assert ids(await listed(adapter, Scope("acme"))) == ["m1"]
-        assert await adapter.count(Scope("acme"), LIVE) == 1
-        if Capability.TEXT in adapter.capabilities:
-            assert ids(await by_text(adapter, "harbour", Scope("acme"))) == ["m1"]
-
-    async def test_meta_is_refused_if_it_could_not_be_kept(self, adapter: MemoryAdapter) -> None:
-        await adapter.save_meta(MINE, "fingerprint", "good", NOW)
-        for value in ("pay\x00roll", "a\ud83d"):
-            with pytest.raises(LaminaError):
-                await adapter.save_meta(MINE, "fingerprint", value, NOW)
-        assert await adapter.load_meta(MINE, "fingerprint") == "good"
-
-    async def test_meta_is_saved_only_over_what_is_expected(self, adapter: MemoryAdapter) -> None:
-        other = Scope("other")
-        await adapter.save_meta(other, "fingerprint", "theirs", NOW)
-        await adapter.save_meta(MINE, "fingerprint", "first", NOW, expected=None)
-        for expected in (None, "theirs", "first "):
-            with pytest.raises(Conflict) as refusal:
-                await adapter.save_meta(MINE, "fingerprint", "second", NOW, expected=expected)
-            assert refusal.value.subject == "The meta value 'fingerprint'"
-            assert await adapter.load_meta(MINE, "fingerprint") == "first"
-        await adapter.save_meta(MINE, "fingerprint", "second", NOW, expected="first")
-        assert await adapter.load_meta(MINE, "fingerprint") == "second"
-        with pytest.raises(Conflict):
-            await adapter.save_meta(MINE, "another", "value", NOW, expected="second")
-        assert await adapter.load_meta(MINE, "another") is None
-        await adapter.save_meta(MINE, "fingerprint", "third", NOW)
-        assert await adapter.load_meta(MINE, "fingerprint") == "third"
-
 
 def _named(part: Part, name: str, id: str) -> MemoryEntry:
     return memory(id, "the harbour lamp", embedding=[1.0, 0.0], **{part: name})
+
+
+async def _put_hostile(adapter: MemoryAdapter, part: Part) -> None:
+    """One memory under each of the names, in one batch where they are one tenant's."""
+    entries = [_named(part, name, f"m{number}") for number, name in enumerate(HOSTILE)]
+    if part == "tenant":
+        await put(adapter, *entries)
+    else:
+        await adapter.store_many(Scope("acme"), entries)
 
 
 def _scope(part: Part, name: str) -> Scope:

@@ -197,6 +197,10 @@ class TextContract:
         assert statistics.documents == 2
         found = {term: statistics.frequencies.get(term, 0) for term in ("lamp", "harbour", "none", "light")}
         assert found == {"lamp": 1, "harbour": 1, "none": 0, "light": 1}
+        impossible = ("", "\ud800", "pay\x00roll", '"lamp" OR *')
+        again = await adapter.term_statistics(MINE, ["lamp", *impossible], NOW)
+        assert again is not None
+        assert [again.frequencies.get(term, 0) for term in ("lamp", *impossible)] == [1, 0, 0, 0, 0]
 
     async def test_no_more_texts_are_found_than_asked_for(self, adapter: MemoryAdapter) -> None:
         needs(adapter, Capability.TEXT)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Awaitable, Callable
+from functools import partial
 from math import sqrt
 from random import Random
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
 import pytest
 
 from lamina.domain.filters import MemoryFilter
-from lamina.domain.memory import Layer
+from lamina.domain.memory import Layer, Vector
 from lamina.domain.scope import Scope
 from lamina.errors import EmbeddingDimensionError, InvalidInput, InvalidType
 from lamina.ports.memory_adapter import Capability, MemoryAdapter, SearchHit, Update
@@ -18,6 +21,11 @@ from lamina.testing.memory_contract.material import LIVE, MINE, NOW, by_vector, 
 
 __all__ = ["VectorContract"]
 
+KINDS: Final[dict[str, Callable[[list[float]], Any]]] = {
+    "list": list,
+    "array": partial(array, "f"),
+    "numpy": partial(np.array, dtype=np.float32),
+}
 ADD_WRONG: Final = ["store", "store_many", "update", "update_many"]
 
 
@@ -39,12 +47,15 @@ class VectorContract:
         assert ids(hits) == ["m1", "m2", "m0", "m3"]
         assert _similarities(hits) == pytest.approx([1.0, 2 / sqrt(4.25), 0.6, -sqrt(0.5)], abs=1e-6)
 
+    @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
     @pytest.mark.parametrize("scale", [1e-30, 1e-20, 1e20, 1e30, 1e38])
-    async def test_tiny_and_huge_vectors_have_a_direction_too(self, adapter: MemoryAdapter, scale: float) -> None:
+    async def test_tiny_and_huge_vectors_of_any_kind_have_a_direction_too(
+        self, adapter: MemoryAdapter, scale: float, kind: Callable[[list[float]], Vector]
+    ) -> None:
         needs(adapter, Capability.VECTOR)
-        await _put_vectors(adapter, [0.0, scale], [scale, scale], [scale, 0.0])
+        await _put_vectors(adapter, kind([0.0, scale]), kind([scale, scale]), kind([scale, 0.0]))
         for query in ([1.0, 0.0], [scale, 0.0]):
-            hits = await by_vector(adapter, query)
+            hits = await by_vector(adapter, kind(query))
             assert ids(hits) == ["m2", "m1", "m0"]
             assert _similarities(hits) == pytest.approx([1.0, sqrt(0.5), 0.0], abs=1e-6)
 
@@ -179,7 +190,7 @@ class VectorContract:
             assert ids(await by_vector(adapter, [0.0, 0.1, 1.0])) == ["m1", "m4"]
 
 
-async def _put_vectors(adapter: MemoryAdapter, *vectors: list[float]) -> None:
+async def _put_vectors(adapter: MemoryAdapter, *vectors: Vector) -> None:
     await put(adapter, *(memory(f"m{number}", embedding=vector) for number, vector in enumerate(vectors)))
 
 

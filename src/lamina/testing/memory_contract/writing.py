@@ -335,6 +335,12 @@ class DuplicateContract:
         assert found is not None
         assert found.id == "x"
 
+    @pytest.mark.parametrize("digest", ["", "nonsense", "f" * 63, "F" * 64, "é" * 64, "\ud800", f" {'0' * 62} "])
+    async def test_what_is_no_digest_is_refused(self, adapter: MemoryAdapter, digest: str) -> None:
+        with pytest.raises(InvalidInput) as refusal:
+            await adapter.find_duplicate(MINE, Layer.LONGTERM, digest, NOW)
+        assert refusal.value.field == "digest"
+
     async def test_an_expired_twin_is_absent(self, adapter: MemoryAdapter) -> None:
         digest = memory().digest
         await put(adapter, memory("old", expires_at=second(10)), memory("new", expires_at=second(20)))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.conversation.facts import MAX_SENTENCE_CHARS, Fact, FactKind, facts_in, facts_of, paths_of, sentences
+from lamina.domain.facts import MAX_SENTENCE_CHARS, Fact, FactKind, facts_in, facts_of, paths_of, sentences
 
 
 def texts_of(kind, sentence):

@@ -11,7 +11,17 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-__all__ = ["MAX_SENTENCE_CHARS", "Fact", "FactKind", "facts_in", "facts_of", "paths_of", "sentences"]
+__all__ = [
+    "MAX_SENTENCE_CHARS",
+    "SENTENCE_STARTERS",
+    "Fact",
+    "FactKind",
+    "facts_in",
+    "facts_of",
+    "located_facts",
+    "paths_of",
+    "sentences",
+]
 
 MAX_SENTENCE_CHARS: Final = 240
 """Longer ones are cut, at a comma or a space if there is one: a picked piece should be about one thing."""
@@ -89,7 +99,7 @@ _FACT: Final = re.compile(
 )
 """The first that matches at a place wins: a date is no number, a path no name."""
 _LINK_OR_PATH: Final = re.compile(f"(?P<link>{_LINK})|(?P<path>{_PATH})")
-_SENTENCE_STARTERS: Final = frozenset(
+SENTENCE_STARTERS: Final = frozenset(
     """
     A About Actually After All Also Although An And Another Any Are As At Be Because Before But By Can Could Did
     Do Does Done Each Either Even Every Everything First Fix For From Get Given Good Great Has Have He Hello Her
@@ -101,6 +111,7 @@ _SENTENCE_STARTERS: Final = frozenset(
     Aber Le La Les Un Une El Los Las Je Il Elle Nous Vous
     """.split()
 )
+"""Words that are capitalised for where they stand, and are no names."""
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -120,21 +131,26 @@ def sentences(text: str) -> Iterator[str]:
 
 def facts_in(sentence: str) -> list[Fact]:
     """The facts of one sentence, in order, repeats included."""
-    return _found(_FACT, sentence)
+    return [fact for _, fact in _found(_FACT, sentence)]
 
 
-def _found(pattern: re.Pattern[str], sentence: str) -> list[Fact]:
-    found: list[Fact] = []
+def located_facts(sentence: str) -> list[tuple[int, Fact]]:
+    """Likewise, each with where in the sentence its text begins."""
+    return list(_found(_FACT, sentence))
+
+
+def _found(pattern: re.Pattern[str], sentence: str) -> Iterator[tuple[int, Fact]]:
     for match in pattern.finditer(sentence):
         kind = FactKind(match.lastgroup or "")
         text = match.group()
+        start = match.start()
         if kind is FactKind.NAME:
             text = _without_starter(text, is_first=match.start() == 0)
+            start = match.end() - len(text)
         elif kind in {FactKind.LINK, FactKind.PATH}:
             text = _LINE_OF_FILE.sub(r"\1", text).rstrip(".,;:!?-")
         if len(text) > 1 or kind is FactKind.NUMBER:
-            found.append(Fact(kind, text))
-    return found
+            yield start, Fact(kind, text)
 
 
 def facts_of(text: str) -> Iterator[Fact]:
@@ -147,7 +163,7 @@ def paths_of(text: str) -> Iterator[str]:
     """The paths of a whole text, in order, repeats included: as `facts_of` finds them, in less time."""
     for sentence in sentences(text):
         if "/" in sentence or "." in sentence or "\\" in sentence:
-            yield from (fact.text for fact in _found(_LINK_OR_PATH, sentence) if fact.kind is FactKind.PATH)
+            yield from (fact.text for _, fact in _found(_LINK_OR_PATH, sentence) if fact.kind is FactKind.PATH)
 
 
 def _without_starter(name: str, *, is_first: bool) -> str:
@@ -155,7 +171,7 @@ def _without_starter(name: str, *, is_first: bool) -> str:
     first, _, rest = name.partition(" ")
     if is_first and not rest and first[0].isascii():
         return ""
-    return rest if first.split("'")[0].split("’")[0] in _SENTENCE_STARTERS else name
+    return rest if first.split("'")[0].split("’")[0] in SENTENCE_STARTERS else name
 
 
 def _pieces(line: str) -> Iterator[str]:

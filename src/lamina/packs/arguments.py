@@ -1,0 +1,111 @@
+"""What callers ask for in packs becomes queries and requests: read and checked in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from lamina.domain.pack import MemoryType, PackStatus, PackType
+from lamina.domain.pack_decay import Tier
+from lamina.domain.recall import SearchMode
+from lamina.domain.text import check_name
+from lamina.domain.validation import check_whole_number
+from lamina.memory.inputs import read_mode, read_query, read_tags
+from lamina.packs.discovering import DiscoverRequest
+from lamina.packs.inputs import read_confidence, read_kind, read_text
+from lamina.packs.retrieving import RetrieveRequest
+from lamina.ports.pack_store import FOUND_TIERS, PackMemoryQuery, PackQuery
+from lamina.settings.packs import PacksConfig
+
+__all__ = ["Arguments"]
+
+
+class Arguments:
+    """Reads arguments for one tenant.
+
+    Raises:
+        InvalidInput: an argument has a value that cannot be taken.
+        InvalidType: an argument has a type that cannot be taken.
+    """
+
+    def __init__(self, tenant: str, config: PacksConfig) -> None:
+        self._tenant = tenant
+        self._config = config
+
+    def limit(self, value: object) -> int:
+        """How many at most."""
+        return check_whole_number("limit", value, 1, self._config.max_limit)
+
+    def packs(
+        self, *, type: PackType | str | None, tag: str | None, status: PackStatus | str, owner: str | None
+    ) -> PackQuery:
+        """Which packs are listed."""
+        return PackQuery(
+            tenant=self._tenant,
+            owner=None if owner is None else check_name("owner", owner),
+            type=None if type is None else read_kind("type", type, PackType),
+            tag=None if tag is None else read_text("tag", tag),
+            statuses=frozenset({read_kind("status", status, PackStatus)}),
+        )
+
+    def memories(
+        self,
+        pack_ids: Sequence[str],
+        *,
+        memory_type: MemoryType | str | None = None,
+        name: str | None = None,
+        tags: Iterable[str] = (),
+        min_confidence: float = 0.0,
+        include_superseded: bool = False,
+        include_archived: bool = False,
+    ) -> PackMemoryQuery:
+        """Which memories of these packs."""
+        return PackMemoryQuery(
+            tenant=self._tenant,
+            pack_ids=tuple(pack_ids),
+            memory_type=None if memory_type is None else read_kind("memory_type", memory_type, MemoryType),
+            name=None if name is None else check_name("name", name),
+            tags=tuple(read_tags("tags", tags)),
+            min_confidence=read_confidence(min_confidence, "min_confidence"),
+            tiers=frozenset(Tier) if include_archived else FOUND_TIERS,
+            include_superseded=include_superseded,
+        )
+
+    def retrieve(
+        self,
+        asked: PackMemoryQuery,
+        *,
+        query: str | None,
+        limit: int | None,
+        min_score: float = 0.0,
+        mode: SearchMode | str | None = None,
+        touch: bool = True,
+    ) -> RetrieveRequest:
+        """A search among these memories."""
+        return RetrieveRequest(
+            asked=asked,
+            query=None if query is None else read_query(query),
+            mode=read_mode(mode, self._config.search_mode),
+            limit=min(self._config.limit, self._config.max_limit) if limit is None else self.limit(limit),
+            min_score=read_confidence(min_score, "min_score"),
+            touch=touch,
+        )
+
+    def discover(
+        self,
+        query: str,
+        *,
+        type: PackType | str | None,
+        tags: Iterable[str],
+        limit: int,
+        min_score: float,
+        owner: str | None,
+    ) -> DiscoverRequest:
+        """A search for packs."""
+        return DiscoverRequest(
+            query=read_query(query),
+            owner=None if owner is None else check_name("owner", owner),
+            type=None if type is None else read_kind("type", type, PackType),
+            tags=tuple(read_tags("tags", tags)),
+            limit=self.limit(limit),
+            min_score=read_confidence(min_score, "min_score"),
+        )

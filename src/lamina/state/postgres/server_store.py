@@ -1,0 +1,167 @@
+"""The server store: each method of the port as one job for the database."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from importlib.resources import files
+from typing import ClassVar, TypeVar
+
+from lamina.databases.postgres import PostgresDatabase
+from lamina.databases.postgres.database import (
+    CONNECT_TIMEOUT,
+    CONNECTIONS,
+    STATEMENT_TIMEOUT,
+    Handle,
+    database_of,
+)
+from lamina.databases.postgres.failures import BACKEND
+from lamina.databases.postgres.migrations import Component
+from lamina.databases.postgres.schema import Schema, Session
+from lamina.domain.api_token import ApiToken
+from lamina.domain.idempotency import Beginning, KeptResponse
+from lamina.domain.storable_server import (
+    check_digest,
+    check_interval,
+    check_names,
+    check_token_listing,
+    storable_response,
+    storable_token,
+)
+from lamina.domain.validation import check_instant
+from lamina.errors import AdapterError
+from lamina.ports.server_store import ServerStore
+from lamina.state.postgres import requests, tokens
+
+__all__ = ["PostgresServerStore"]
+
+T = TypeVar("T")
+
+STEPS = ("001_server_tables.sql",)
+
+
+class PostgresServerStore(ServerStore):
+    """API tokens, requests, leases and tenants in one schema; the arguments are those of `PostgresStateStore`."""
+
+    name = BACKEND
+    _steps: ClassVar[Sequence[str]] = STEPS
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        database: PostgresDatabase | None = None,
+        schema: str = "lamina",
+        connections: int = CONNECTIONS,
+        connect_timeout: float = CONNECT_TIMEOUT,
+        statement_timeout: float = STATEMENT_TIMEOUT,
+    ) -> None:
+        self._database = database_of(
+            url,
+            database,
+            connections=connections,
+            connect_timeout=connect_timeout,
+            statement_timeout=statement_timeout,
+        )
+        steps = [files("lamina.state.postgres").joinpath(name).read_text("utf-8") for name in self._steps]
+        self._component = Component("server", Schema(schema, tokens.FRAGMENTS | requests.FRAGMENTS), steps)
+        self._handle: Handle | None = None
+        self._changing = threading.Lock()
+
+    async def initialize(self) -> None:
+        with self._changing:
+            if self._handle is None or not self._handle.is_open:
+                self._handle = self._database.join(self._component)
+            handle = self._handle
+        await handle.prepare()
+
+    async def close(self) -> None:
+        with self._changing:
+            handle, self._handle = self._handle, None
+        if handle is not None:
+            await handle.leave()
+
+    async def add_token(self, token: ApiToken) -> None:
+        checked = storable_token(token)
+        await self._write(lambda session: tokens.add_token(session, checked))
+
+    async def find_token(self, digest: str) -> ApiToken | None:
+        if not check_digest(digest):
+            return None
+        return await self._read(lambda session: tokens.find_token(session, digest))
+
+    async def list_tokens(self, tenant: str | None = None, *, limit: int = 100, offset: int = 0) -> list[ApiToken]:
+        check_token_listing(tenant, limit, offset)
+        return await self._read(lambda session: tokens.list_tokens(session, tenant, limit=limit, offset=offset))
+
+    async def revoke_token(self, id: str, *, now: datetime, tenant: str | None = None) -> bool:
+        check_names(id=id)
+        if tenant is not None:
+            check_names(tenant=tenant)
+        at = check_instant("now", now)
+        return await self._write(lambda session: tokens.revoke_token(session, id, now=at, tenant=tenant))
+
+    async def note_use(self, id: str, *, now: datetime) -> bool:
+        check_names(id=id)
+        at = check_instant("now", now)
+        return await self._write(lambda session: tokens.note_use(session, id, now=at))
+
+    async def purge_tokens(self, before: datetime) -> int:
+        instant = check_instant("before", before)
+        return await self._write(lambda session: tokens.purge_tokens(session, instant))
+
+    async def begin(
+        self, tenant: str, caller: str, key: str, fingerprint: str, *, now: datetime, lease_until: datetime
+    ) -> Beginning:
+        check_names(tenant=tenant, caller=caller, key=key, fingerprint=fingerprint)
+        at, until = check_interval(now, lease_until, end_name="lease_until")
+        place = (tenant, caller, key)
+        return await self._write(lambda session: requests.begin(session, place, fingerprint, now=at, lease_until=until))
+
+    async def finish(self, tenant: str, caller: str, key: str, claim: str, *, response: KeptResponse) -> bool:
+        check_names(tenant=tenant, caller=caller, key=key, claim=claim)
+        checked, place = storable_response(response), (tenant, caller, key)
+        return await self._write(lambda session: requests.finish(session, place, claim, checked))
+
+    async def abandon(self, tenant: str, caller: str, key: str, claim: str) -> bool:
+        check_names(tenant=tenant, caller=caller, key=key, claim=claim)
+        place = (tenant, caller, key)
+        return await self._write(lambda session: requests.abandon(session, place, claim))
+
+    async def purge(self, before: datetime) -> int:
+        instant = check_instant("before", before)
+        return await self._write(lambda session: requests.purge(session, instant))
+
+    async def acquire_lease(self, name: str, holder: str, *, now: datetime, until: datetime) -> bool:
+        check_names(name=name, holder=holder)
+        at, end = check_interval(now, until, end_name="until")
+        return await self._write(lambda session: requests.acquire_lease(session, name, holder, now=at, until=end))
+
+    async def release_lease(self, name: str, holder: str) -> bool:
+        check_names(name=name, holder=holder)
+        return await self._write(lambda session: requests.release_lease(session, name, holder))
+
+    async def note_tenant(self, tenant: str, *, now: datetime) -> bool:
+        check_names(tenant=tenant)
+        at = check_instant("now", now)
+        return await self._write(lambda session: tokens.note_tenant(session, tenant, now=at))
+
+    async def tenants(self) -> list[str]:
+        return await self._read(tokens.tenants)
+
+    async def forget_tenant(self, tenant: str) -> bool:
+        check_names(tenant=tenant)
+        return await self._write(lambda session: tokens.forget_tenant(session, tenant))
+
+    def _opened(self) -> Handle:
+        handle = self._handle
+        if handle is None or not handle.is_open:
+            raise AdapterError(self.name, f"{self._database} is not open", "Call `await store.initialize()` first.")
+        return handle
+
+    async def _read(self, work: Callable[[Session], T]) -> T:
+        return await self._opened().read(work)
+
+    async def _write(self, work: Callable[[Session], T]) -> T:
+        return await self._opened().write(work)

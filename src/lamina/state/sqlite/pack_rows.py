@@ -1,0 +1,192 @@
+"""Rows of the file as packs and pack memories, and back."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from array import array
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from lamina.domain.instants import from_micros, to_micros
+from lamina.domain.message_json import json_text
+from lamina.domain.pack import (
+    DEFAULT_DECAYS,
+    MemoryType,
+    Pack,
+    PackMemory,
+    PackSource,
+    PackStatus,
+    PackType,
+    Relationship,
+)
+from lamina.domain.pack_decay import Decay, Tier
+from lamina.state.sqlite.rows import loaded, readable
+
+__all__ = [
+    "CHANGED",
+    "MEMORY",
+    "PACK",
+    "compressed",
+    "decay_of",
+    "memory_of",
+    "micros",
+    "pack_of",
+    "text_of",
+    "values_of_memory",
+    "values_of_pack",
+    "vector_bytes",
+]
+
+PACK: Final = (
+    "p.key, p.tenant, p.id, p.owner, p.name, p.type, p.status, p.description, p.tags, p.metadata, p.decay, "
+    "p.created_at, p.updated_at, p.revision, p.fingerprint"
+)
+MEMORY: Final = (
+    "m.key, m.tenant, m.id, p.id, m.memory_type, m.name, m.source, m.confidence, m.provenance, m.tags, m.metadata, "
+    "m.created_at, m.updated_at, m.last_accessed, m.access_count, m.superseded_by, m.tier, m.tier_since, "
+    "m.pinned_at, m.expires_at, m.is_deleted, m.revision"
+)
+"""The columns that the functions below read, of a pack `p` and of a memory `m` in it."""
+
+CHANGED: Final = (
+    "memory_type, name, source, confidence, provenance, tags, metadata, updated_at, last_accessed, tier, tier_since, "
+    "pinned_at, expires_at, is_deleted"
+)
+"""The columns that `values_of_memory` has values for."""
+
+_MICROSECOND: Final = timedelta(microseconds=1)
+_FLOAT: Final = 4
+
+
+def micros(instant: datetime | None) -> int | None:
+    """The instant as it is stored, or NULL."""
+    return None if instant is None else to_micros(instant)
+
+
+def pack_of(row: Sequence[Any], vector: bytes | None = None) -> Pack:
+    """The pack in a row of `PACK`."""
+    (_, tenant, id, owner, name, type, status, description, tags, metadata, decay, *rest) = row
+    created, updated, revision, fingerprint = rest
+    with readable("pack", id):
+        return Pack(
+            id=id,
+            tenant=tenant,
+            name=name,
+            type=PackType(type),
+            created_at=from_micros(created),
+            updated_at=from_micros(updated),
+            owner=owner,
+            description=description,
+            tags=loaded(tags, list),
+            status=PackStatus(status),
+            metadata=loaded(metadata, dict),
+            decay=_own_decay_of(decay),
+            revision=revision,
+            embedding=None if vector is None else array("f", struct.unpack(f"<{len(vector) // _FLOAT}f", vector)),
+            fingerprint=fingerprint,
+        )
+
+
+def values_of_pack(pack: Pack) -> tuple[Any, ...]:
+    """The pack as values for name, type, status, description, tags, metadata, decay and updated_at."""
+    return (
+        pack.name,
+        pack.type.value,
+        pack.status.value,
+        pack.description,
+        json_text(pack.tags),
+        json_text(pack.metadata),
+        None if pack.decay is None else json_text([pack.decay.unit // _MICROSECOND, *pack.decay.steps]),
+        to_micros(pack.updated_at),
+    )
+
+
+def memory_of(row: Sequence[Any], relationships: Sequence[Relationship], content: str) -> PackMemory:
+    """The memory in a row of `MEMORY`."""
+    (_, tenant, id, pack_id, memory_type, name, source, confidence, provenance, tags, metadata, *rest) = row
+    created, updated, accessed, count, superseded_by, tier, since, pinned, expires, is_deleted, revision = rest
+    with readable("pack memory", id):
+        return PackMemory(
+            id=id,
+            tenant=tenant,
+            pack_id=pack_id,
+            content=content,
+            created_at=from_micros(created),
+            updated_at=from_micros(updated),
+            memory_type=MemoryType(memory_type),
+            name=name,
+            source=PackSource(source),
+            confidence=confidence,
+            provenance=provenance,
+            tags=loaded(tags, list),
+            metadata=loaded(metadata, dict),
+            relationships=list(relationships),
+            last_accessed=_instant(accessed),
+            access_count=count,
+            superseded_by=superseded_by,
+            tier=Tier(tier),
+            tier_since=_instant(since),
+            pinned_at=_instant(pinned),
+            expires_at=_instant(expires),
+            is_deleted=bool(is_deleted),
+            revision=revision,
+        )
+
+
+def values_of_memory(memory: PackMemory) -> tuple[Any, ...]:
+    """The memory as values for what may be changed of it, in the order of `CHANGED`."""
+    return (
+        memory.memory_type.value,
+        memory.name,
+        memory.source.value,
+        memory.confidence,
+        memory.provenance,
+        json_text(memory.tags),
+        json_text(memory.metadata),
+        to_micros(memory.updated_at),
+        micros(memory.last_accessed),
+        memory.tier.value,
+        micros(memory.tier_since),
+        micros(memory.pinned_at),
+        micros(memory.expires_at),
+        int(memory.is_deleted),
+    )
+
+
+def compressed(content: str) -> bytes:
+    """The original as it lies in cold storage."""
+    return zlib.compress(content.encode())
+
+
+def text_of(blob: bytes | None, id: object) -> str:
+    """The original, byte for byte."""
+    with readable("original of the pack memory", id):
+        try:
+            return zlib.decompress(blob).decode()  # type: ignore[arg-type]  # what is missing is damage too
+        except zlib.error:
+            raise ValueError from None
+
+
+def vector_bytes(pack: Pack) -> bytes | None:
+    """The pack's vector as it is stored: 32-bit floats, little-endian."""
+    return None if pack.embedding is None else struct.pack(f"<{len(pack.embedding)}f", *pack.embedding)
+
+
+def decay_of(type: str, text: str | None) -> Decay:
+    """How the memories of a pack of this type fade."""
+    with readable("decay of a pack of the type", type):
+        return _own_decay_of(text) or DEFAULT_DECAYS[PackType(type)]
+
+
+def _own_decay_of(text: str | None) -> Decay | None:
+    if text is None:
+        return None
+    values: list[Any] = loaded(text, list)
+    unit, *steps = values
+    return Decay(timedelta(microseconds=unit), tuple(steps))
+
+
+def _instant(value: int | None) -> datetime | None:
+    return None if value is None else from_micros(value)
