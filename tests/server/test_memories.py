@@ -198,6 +198,7 @@ async def test_a_token_of_one_owner_reads_no_foreign_row_on_any_route(kernel):
                 edit = {"json": {"content": "mine"}, "headers": {"If-Match": "*"}}
                 assert (await http.patch(f"/v1/memories/{ids[other]}", **edit)).status_code == 404
                 assert (await http.get("/v1/memories", params={"owner": other})).status_code == 403
+            assert (await http.post("/v1/memories/forget", json={})).status_code == 422
             assert (await http.post("/v1/memories/forget", json={"layers": ["longterm"]})).json()["count"] == 1
             assert (await http.post("/v1/import", content=b"", headers=LINES)).status_code == 403
             assert (await http.get("/v1/stats")).status_code == 403

@@ -19,6 +19,7 @@ from served import TOKEN, NoKernels, listening
 
 from lamina.kernel import Kernel, ModelRouter
 from lamina.server import create_app
+from lamina.server.routes.documents import SUFFIXES
 from lamina.settings import ServerConfig
 from lamina.testing import HashingEmbedder
 
@@ -67,6 +68,15 @@ ALLOWED = {
 schema = schemathesis.openapi.from_dict(
     create_app(NoKernels(), auth={TOKEN}).openapi(), config=schemathesis.Config.from_dict({"checks": ALLOWED})
 )
+
+
+FILES = [each for each in SUFFIXES if each.startswith("application/") and "json" not in each]
+
+
+@schemathesis.serializer(*FILES)
+def files(_, value):
+    """Any bytes are tried as files."""
+    return value if isinstance(value, bytes) else getattr(value, "data", str(value).encode())
 
 
 def make_right_what_form_alone_cannot(case):

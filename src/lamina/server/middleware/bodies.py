@@ -17,7 +17,6 @@ from lamina.server.strict_json import check_json
 __all__ = ["BODY", "Bodies", "Body", "body_of", "is_json", "problem_of_http"]
 
 BODY: Final = "lamina.body"
-LINES: Final = "application/x-ndjson"
 _KINDS: Final = {
     400: ("malformed_request", "The request cannot be read"),
     404: ("not_found", "There is no such thing here"),
@@ -36,7 +35,7 @@ class Body:
         headers = Headers(scope=scope)
         self.limit = limit
         self.is_cut_off = False
-        self.is_lines = headers.get("content-type", "").partition(";")[0].strip().lower() == LINES
+        self._is_json = is_json(headers.get("content-type", ""))
         self.announced = _length(headers)
         self._scope = scope
         self._receive = receive
@@ -75,8 +74,8 @@ class Body:
 
     async def _counted(self) -> Message:
         route = self._scope.get("route")
-        if self.is_lines and isinstance(route, APIRoute) and route.body_field is None:
-            self.limit = max(self.limit, self._stream_limit)  # it reads line by line, and keeps nothing in memory
+        if not self._is_json and isinstance(route, APIRoute) and route.body_field is None:
+            self.limit = max(self.limit, self._stream_limit)  # it reads piece by piece, and has a limit of its own
         if self.announced is not None and self.announced > self.limit:
             # The server below lets a body of known length run out while the answer is on its way.
             raise self._too_large(closes=self.announced > self.limit + _DISCARDED)
@@ -106,7 +105,7 @@ class Body:
 class Bodies:
     """Bounds every body, and reads those that call themselves JSON before the route does.
 
-    A body has at most `limit` bytes; one of lines, for a route that reads it piece by piece, `stream_limit`.
+    A body has at most `limit` bytes; one of lines or a file, for a route that reads it piece by piece, `stream_limit`.
     """
 
     def __init__(self, app: ASGIApp, *, limit: int, stream_limit: int) -> None:

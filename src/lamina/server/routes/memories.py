@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response, status
 
 from lamina.domain.memory import Layer, MemoryEntry
-from lamina.errors import MemoryNotFound
+from lamina.errors import InvalidInput, MemoryNotFound
 from lamina.server.caller import Caller, Reader, Writer
 from lamina.server.paging import Page, Paging, Position
 from lamina.server.preconditions import OptionalPrecondition, Precondition, set_etag
@@ -82,6 +82,8 @@ async def recall_memories(caller: Reader, body: Recall) -> Recalled:
 @router.post("/forget", summary="Forget memories")
 async def forget_memories(caller: Writer, body: Forget) -> Counted:
     """Every memory that meets all conditions; with `dry_run` they are only counted."""
+    if not body.has_condition():
+        raise InvalidInput("body", "has no condition", "Give at least one, if need be the owner.")
     conditions = body.conditions(caller.owner(body.owner))
     forgotten = await caller.kernel.memory_engine.forget_where(
         **conditions, older_than=body.older_than, dry_run=body.dry_run

@@ -170,6 +170,10 @@ class Forget(Selection):
     older_than: Moment | None = None
     dry_run: Flag = False
 
+    def has_condition(self) -> bool:
+        """Whether it says which: a token's own owner does not."""
+        return any(getattr(self, name) for name in (*Selection.model_fields, "older_than"))
+
 
 class Hit(BaseModel):
     """A memory that was recalled, and why it has its score."""
