@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from urllib.parse import quote
 
 import pytest
 from served import TOKEN, client_of
@@ -489,6 +490,17 @@ async def test_an_id_of_whatever_shape_that_is_not_there_is_404(http, id):
         answer = await http.request(method, path)
         assert answer.status_code in {404, 405}, answer.text
         assert set(answer.json()["error"]) == {"code", "message", "details"}
+
+
+@pytest.mark.parametrize("id", ["a/b", "a.b", "a%2Fb", "a b", "é", "a:1?x#y"])
+async def test_an_id_of_whatever_shape_that_is_there_is_reached(http, kernel, id):
+    await made(http)
+    await kernel.packs.add("chip_domain", "a fact", id=id)
+    path = f"/utils/memories/{quote(id, safe='')}"
+    assert (await http.get(path)).json()["data"]["id"] == id
+    assert (await http.post(f"{path}/pin")).json()["data"]["pinned"]
+    assert (await http.post(f"{path}/permanent-delete")).status_code == 204
+    assert (await http.get(path)).status_code == 404
 
 
 async def test_what_is_archived_takes_nothing(http):

@@ -14,6 +14,7 @@ from lamina.errors import MemoryNotFound
 from lamina.server.numbered_pages import Found, NumberedPage, Single
 from lamina.server.pack_callers import PackCaller, PackReader, PackWriter
 from lamina.server.preconditions import OptionalPrecondition, set_etag
+from lamina.server.routes.segments import SegmentRoute
 from lamina.server.wire.memories import Weakness
 from lamina.server.wire.pack_memories import MemoryChanges, NewPackMemory, PackMemoryShown, Retrieve, Supersede
 from lamina.server.wire.packs import PackName
@@ -21,7 +22,7 @@ from lamina.server.wire.strict import VISIBLE, Flag, Name, Tag, Unit
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/utils", tags=["memories of packs"])
+router = APIRouter(prefix="/utils", tags=["memories of packs"], route_class=SegmentRoute)
 
 Include = Annotated[
     list[Literal["embedding"]] | None, Query(max_length=1, description="What is left out unless it is asked for.")

@@ -11,6 +11,7 @@ from lamina.errors import PackNotFound
 from lamina.server.numbered_pages import Found, Listed, NumberedPage, Pagination, Single, checked_alias
 from lamina.server.pack_callers import PackCaller, PackReader, PackWriter
 from lamina.server.preconditions import OptionalPrecondition, set_etag
+from lamina.server.routes.segments import SegmentRoute
 from lamina.server.wire.packs import (
     Discover,
     NewPack,
@@ -25,7 +26,7 @@ from lamina.server.wire.strict import Limit, Moment, Name, Tag
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/utils/context-packs", tags=["packs"])
+router = APIRouter(prefix="/utils/context-packs", tags=["packs"], route_class=SegmentRoute)
 
 
 @router.get("", summary="List packs")
