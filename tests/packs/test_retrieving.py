@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from datetime import timedelta
 
 import pytest
 
@@ -61,6 +62,21 @@ async def test_many_packs_are_compared_in_a_thread_to_the_same_end(several, monk
     monkeypatch.setattr(discovering, "_FEW", 0)
     assert await several.discover("wafer yield", limit=9) == found
     assert threads.isdisjoint({threading.main_thread()})
+
+
+async def test_behind_many_that_have_expired_the_others_are_listed_in_few_steps(wafers, clock, monkeypatch):
+    gone = [{"content": f"Gone {number}", "expires_at": clock() + timedelta(hours=1)} for number in range(200)]
+    await wafers.add_many("chip_domain", gone)
+    clock.advance(timedelta(hours=2))
+    asked, find = [], wafers.kept.find_memories
+
+    async def noted(*arguments, **options):
+        asked.append(options["limit"])
+        return await find(*arguments, **options)
+
+    monkeypatch.setattr(wafers.kept, "find_memories", noted)
+    assert ids(await wafers.retrieve("chip_domain", limit=2)) == ["c", "b"]
+    assert len(asked) < 10
 
 
 async def test_a_pack_is_discovered_by_a_new_description_and_not_by_the_old_one(several):

@@ -23,6 +23,8 @@ __all__ = ["RetrieveRequest", "Retriever"]
 ROUNDS: Final = 20
 """How often a search is repeated for more."""
 
+_LARGEST_PAGE: Final = 10_000
+
 log = logging.getLogger(__name__)
 
 
@@ -112,15 +114,16 @@ class Retriever:
     async def _listed(self, request: RetrieveRequest) -> list[PackMemory]:
         """Without those that have expired and wait for a sweep to archive them."""
         found: list[PackMemory] = []
-        offset, now = 0, self._clock()
+        offset, size, now = 0, request.limit, self._clock()
         while len(found) < request.limit:
             page = await self._store.find_memories(
-                request.asked, order="last_accessed", limit=request.limit, offset=offset, with_content=False
+                request.asked, order="last_accessed", limit=size, offset=offset, with_content=False
             )
             found += [each for each in page if each.expires_at is None or each.expires_at > now]
             offset += len(page)
-            if len(page) < request.limit:
+            if len(page) < size:
                 break
+            size = min(2 * size, _LARGEST_PAGE)  # a page of a few after another takes the square of their number
         return found[: request.limit]
 
     async def _best_of(self, pack_id: str, request: RetrieveRequest, degraded: dict[Degraded, None]) -> list[_Scored]:
