@@ -78,7 +78,7 @@ class ContextPacks(PackMemories):
         min_confidence: float = 0.0,
         include_superseded: bool = False,
         limit: int | None = None,
-        min_score: float = 0.0,
+        min_score: float | None = None,
         mode: SearchMode | str | None = None,
         touch: bool = True,
         owner: str | None = None,
@@ -111,11 +111,13 @@ class ContextPacks(PackMemories):
         per_pack: int = 5,
         type: PackType | str | None = None,
         min_pack_score: float = 0.0,
-        min_score: float = 0.0,
+        min_score: float | None = None,
         touch: bool = True,
         owner: str | None = None,
     ) -> Results[PackHit]:
         """Both phases: the best memories of the packs that match best, at most `per_pack` of each, by score.
+
+        `min_score` is as in `retrieve`.
 
         Raises:
             InvalidInput: the query is blank, or an argument is out of range.
