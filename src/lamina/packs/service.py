@@ -165,7 +165,8 @@ class ContextPacks(PackMemories):
         )
         packs = await self._heads.visible(sorted({hit.memory.pack_id for hit in hits}), owner)
         ids = [hit.memory.id for hit in hits]
-        whole = {each.id: each.content for each in await self._store.get_memories(self.tenant, ids)} if ids else {}
+        kept = await self._store.get_memories(self.tenant, ids) if ids else []
+        whole = {each.id: each.content for each in kept if not each.is_deleted}
         found = [
             ContextHit(
                 id=hit.memory.id,
