@@ -14,6 +14,7 @@ from lamina.adapters.sqlite import SqliteAdapter
 from lamina.databases.sqlite import SqliteDatabase
 from lamina.domain.pack_decay import Decay, Tier
 from lamina.errors import AdapterUnavailable, InvalidInput, InvalidType, ProviderError
+from lamina.packs import fading
 from lamina.packs.fading import BATCH, DegradationReport, Fading
 from lamina.packs.pack_rows import MARKER
 from lamina.packs.reducing import reduced
@@ -366,6 +367,25 @@ async def test_rows_that_could_not_be_written_are_mended_by_the_next_sweep(world
     assert (report.mended, report.examined) == (3, 0)
     await world.check_rows()
     assert (await world.fading.degrade()).mended == 0
+
+
+async def test_however_many_rows_are_behind_only_a_batch_of_texts_is_read_at_a_time(world, monkeypatch):
+    ids = [each.id for each in await world.fill(30)]
+    world.adapter.is_down = True
+    for id in ids:
+        await world.packs.update_memory(id, tags=["t"])
+    world.adapter.is_down = False
+    monkeypatch.setattr(fading, "BATCH", 4)
+    asked, unprojected = [], world.store.unprojected
+
+    async def noted(tenant, *, limit):
+        asked.append(limit)
+        return await unprojected(tenant, limit=limit)
+
+    monkeypatch.setattr(world.store, "unprojected", noted)
+    assert (await world.fading.degrade()).mended == 30
+    assert set(asked) == {4}
+    await world.check_rows()
 
 
 async def test_a_row_that_cannot_be_reduced_holds_up_no_other_that_is_to_be_mended(world):

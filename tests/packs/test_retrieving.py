@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from datetime import timedelta
 
 import pytest
 
@@ -63,6 +64,21 @@ async def test_many_packs_are_compared_in_a_thread_to_the_same_end(several, monk
     assert threads.isdisjoint({threading.main_thread()})
 
 
+async def test_behind_many_that_have_expired_the_others_are_listed_in_few_steps(wafers, clock, monkeypatch):
+    gone = [{"content": f"Gone {number}", "expires_at": clock() + timedelta(hours=1)} for number in range(200)]
+    await wafers.add_many("chip_domain", gone)
+    clock.advance(timedelta(hours=2))
+    asked, find = [], wafers.kept.find_memories
+
+    async def noted(*arguments, **options):
+        asked.append(options["limit"])
+        return await find(*arguments, **options)
+
+    monkeypatch.setattr(wafers.kept, "find_memories", noted)
+    assert ids(await wafers.retrieve("chip_domain", limit=2)) == ["c", "b"]
+    assert len(asked) < 10
+
+
 async def test_a_pack_is_discovered_by_a_new_description_and_not_by_the_old_one(several):
     await several.update("bakery", description="How satellites stay in orbit", tags=[], new_name="space")
     assert names(await several.discover("satellites in orbit"))[0] == "space"
@@ -93,7 +109,7 @@ async def test_words_find_packs_while_the_embedder_is_down_and_those_without_a_v
 
 
 async def test_the_best_memories_of_a_pack_are_retrieved_with_scores(several):
-    hits = await several.retrieve("chip_domain", "Why does wafer yield drop?", limit=2)
+    hits = await several.retrieve("chip_domain", "Why does wafer yield drop?", limit=2, min_score=0)
     assert ids(hits)[0] == "a"
     assert len(hits) == 2
     assert 0 < hits[1].score <= hits[0].score <= 1
@@ -124,11 +140,39 @@ async def test_without_a_query_the_newest_access_comes_first(several, clock):
 async def test_both_phases_together_find_the_best_of_the_best_packs(several):
     hits = await several.search("rye bread rises", packs=1, per_pack=1)
     assert ids(hits) == ["bread1"]
-    hits = await several.search("wafer yield", packs=2, per_pack=2)
+    hits = await several.search("wafer yield", packs=2, per_pack=2, min_score=0)
     packs = {hit.memory.pack_id for hit in hits}
     assert len(packs) == 2
     assert all(sum(hit.memory.pack_id == id for hit in hits) <= 2 for id in packs)
     assert await several.search("wafer", min_pack_score=1.0) == []
+
+
+async def test_a_question_about_something_else_brings_nothing_back_unless_everything_matches(several, fade):
+    await fade(several, "a", "summary", "Wafer yield")
+    for hits in (
+        await several.retrieve("chip_domain", "Rye bread rises for nine hours"),
+        await several.search("Who won the football game?"),
+    ):
+        assert ids(hits) == []
+    (untouched,) = [each for each in await several.memories("chip_domain", touch=False) if each.id == "a"]
+    assert (untouched.access_count, untouched.tier) == (0, "summary")
+    hits = await several.retrieve("chip_domain", "Rye bread rises for nine hours of clean yield", min_score=0)
+    assert "a" in ids(hits)
+    assert (await several.memory("a", touch=False)).tier == "full"
+
+
+async def test_how_similar_a_memory_must_be_can_be_configured_and_says_nothing_of_its_confidence(wafers, open_packs):
+    await wafers.update_memory("c", confidence=0.01)
+    strict = await open_packs(config=PacksConfig(min_similarity=1), adapter=wafers.rows, store=wafers.kept)
+    for packs, found in ((wafers, ["c"]), (strict, [])):
+        assert ids(await packs.retrieve("chip_domain", "etching what the resist does not cover", touch=False)) == found
+
+
+async def test_where_vectors_cannot_be_compared_whatever_shares_a_word_matches(wafers, embedder):
+    question = "Tell me whether anybody said a thing about resist before the holidays"
+    assert ids(await wafers.retrieve("chip_domain", question, mode="text", touch=False)) == ["c"]
+    embedder.is_down = True
+    assert "c" in ids(await wafers.retrieve("chip_domain", question, touch=False))
 
 
 async def test_a_score_is_similarity_times_confidence_times_the_factor_of_the_tier(several, fade):

@@ -13,6 +13,7 @@ from lamina.memory.inputs import read_mode, read_query, read_tags
 from lamina.packs.discovering import DiscoverRequest
 from lamina.packs.inputs import read_confidence, read_flag, read_kind, read_text
 from lamina.packs.retrieving import RetrieveRequest
+from lamina.ports.embedder import Embedder, matches_from
 from lamina.ports.pack_store import FOUND_TIERS, PackMemoryQuery, PackQuery
 from lamina.settings.packs import PacksConfig
 
@@ -27,9 +28,11 @@ class Arguments:
         InvalidType: an argument has a type that cannot be taken.
     """
 
-    def __init__(self, tenant: str, config: PacksConfig) -> None:
+    def __init__(self, tenant: str, config: PacksConfig, embedder: Embedder | None) -> None:
         self._tenant = tenant
         self._config = config
+        least = 0.0 if embedder is None else matches_from(embedder)
+        self._min_similarity = least if config.min_similarity is None else config.min_similarity
 
     def limit(self, value: object, field: str = "limit") -> int:
         """How many at most."""
@@ -76,7 +79,7 @@ class Arguments:
         *,
         query: str | None,
         limit: int | None,
-        min_score: float = 0.0,
+        min_score: float | None = None,
         mode: SearchMode | str | None = None,
         touch: bool = True,
     ) -> RetrieveRequest:
@@ -86,7 +89,8 @@ class Arguments:
             query=None if query is None else read_query(query),
             mode=read_mode(mode, self._config.search_mode),
             limit=min(self._config.limit, self._config.max_limit) if limit is None else self.limit(limit),
-            min_score=read_confidence(min_score, "min_score"),
+            min_score=0.0 if min_score is None else read_confidence(min_score, "min_score"),
+            min_similarity=self._min_similarity if min_score is None else 0.0,
             touch=read_flag("touch", touch),
         )
 

@@ -62,7 +62,7 @@ class PackCatalogue:
         self._store = store
         self._clock = clock
         self._new_id = new_id
-        self._arguments = Arguments(self.tenant, self.config)
+        self._arguments = Arguments(self.tenant, self.config, made)
         self._index = PackIndex(adapter, store, tenant=tenant, embedder=made, clock=clock, new_id=new_id)
         self._heads = PackHeads(store, tenant=tenant, embedder=made, clock=clock)
         self._discoverer = Discoverer(store, tenant=tenant, embedder=made)

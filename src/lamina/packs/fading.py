@@ -242,11 +242,11 @@ class Fading:
 
     async def _mend(self) -> int:
         """Write the rows that are older than their memories; how many could be."""
-        mended = 0
-        waiting: set[str] = set()
+        mended = stuck = 0
+        seen: set[str] = set()
         while True:
-            found = await self._store.unprojected(self._tenant, limit=BATCH + len(waiting))
-            behind = [each for each in found if each.id not in waiting]
+            found = await self._store.unprojected(self._tenant, limit=BATCH + stuck)
+            behind = [each for each in found if each.id not in seen]
             if not behind:
                 return mended
             left = set(await self._index.project(behind))
@@ -255,7 +255,8 @@ class Fading:
             ready = [each for each in lacking if each.id in texts]
             if ready:
                 await self._index.project(ready, texts)
-            waiting |= {each.id for each in behind}
+            seen |= {each.id for each in behind}
+            stuck += len(lacking) - len(ready)
             mended += len(behind) - len(lacking) + len(ready)
 
     async def _packs(self, memories: Iterable[PackMemory]) -> dict[str, Pack]:

@@ -10,7 +10,7 @@ from typing import Final
 from lamina.domain.filters import And, Filter, MemoryFilter, Where
 from lamina.domain.pack import PackHit, PackMemory
 from lamina.domain.pack_decay import TIER_FACTORS, Tier
-from lamina.domain.recall import Degraded, Results, SearchMode
+from lamina.domain.recall import Degraded, Leg, Reason, Results, SearchMode
 from lamina.memory.recall import RecallRequest
 from lamina.packs.pack_index import PackIndex
 from lamina.packs.pack_rows import LIVE, MARKER, OWN, REDUCED, PackRow
@@ -22,6 +22,9 @@ __all__ = ["RetrieveRequest", "Retriever"]
 
 ROUNDS: Final = 20
 """How often a search is repeated for more."""
+
+_LARGEST_PAGE: Final = 10_000
+_LEAST_FACTOR: Final = min(TIER_FACTORS.values())
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +38,8 @@ class RetrieveRequest:
     mode: SearchMode
     limit: int
     min_score: float = 0.0
+    min_similarity: float = 0.0
+    """From where a memory in the full tier matches, where vectors are compared."""
     touch: bool = True
 
 
@@ -121,15 +126,16 @@ class Retriever:
     async def _listed(self, request: RetrieveRequest) -> list[PackMemory]:
         """Without those that have expired and wait for a sweep to archive them."""
         found: list[PackMemory] = []
-        offset, now = 0, self._clock()
+        offset, size, now = 0, request.limit, self._clock()
         while len(found) < request.limit:
             page = await self._store.find_memories(
-                request.asked, order="last_accessed", limit=request.limit, offset=offset, with_content=False
+                request.asked, order="last_accessed", limit=size, offset=offset, with_content=False
             )
             found += [each for each in page if each.expires_at is None or each.expires_at > now]
             offset += len(page)
-            if len(page) < request.limit:
+            if len(page) < size:
                 break
+            size = min(2 * size, _LARGEST_PAGE)  # a page of a few after another takes the square of their number
         return found[: request.limit]
 
     async def _best_of(self, pack_id: str, request: RetrieveRequest, degraded: dict[Degraded, None]) -> list[_Scored]:
@@ -142,11 +148,12 @@ class Retriever:
         for _ in range(ROUNDS):
             rows = await self._index.search(pack_id, replace(recall, limit=limit))
             degraded.update(dict.fromkeys(rows.degraded))
-            joined = await self._joined(rows, request)
+            least = request.min_similarity if _compares_vectors(rows, request.mode) else 0.0
+            joined = await self._joined(rows, request, least)
             best = [each for each in joined if each.score > 0 and each.score >= request.min_score][: request.limit]
             unseen = min((similarity for _, similarity in rows), default=0.0)
             is_full = len(best) == request.limit and best[-1].score >= unseen
-            if len(rows) < limit or is_full or unseen < request.min_score:
+            if len(rows) < limit or is_full or unseen < max(request.min_score, least * _LEAST_FACTOR):
                 break
             limit *= 2
         return best
@@ -174,7 +181,9 @@ class Retriever:
             explain=False,
         )
 
-    async def _joined(self, rows: Sequence[tuple[PackRow, float]], request: RetrieveRequest) -> list[_Scored]:
+    async def _joined(
+        self, rows: Sequence[tuple[PackRow, float]], request: RetrieveRequest, least: float
+    ) -> list[_Scored]:
         """What the store says of the rows, with its scores, best first; without what was not asked for."""
         similarities: dict[str, float] = {}
         for row, similarity in rows:
@@ -184,7 +193,10 @@ class Retriever:
         scored = [
             _Scored(each, similarities[each.id] * each.confidence * TIER_FACTORS.get(each.tier, 0.0))
             for each in found
-            if _is_asked_for(each, request.asked) and (each.expires_at is None or each.expires_at > now)
+            if _is_asked_for(each, request.asked)
+            and (each.expires_at is None or each.expires_at > now)
+            # The less of a memory is left, the fewer words it has in common with a question about it.
+            and similarities[each.id] >= least * TIER_FACTORS.get(each.tier, 1.0)
         ]
         return sorted(scored, key=lambda each: (-each.score, each.memory.id))
 
@@ -200,6 +212,12 @@ def _is_asked_for(memory: PackMemory, asked: PackMemoryQuery) -> bool:
         and set(asked.tags) <= set(memory.tags)
         and memory.confidence >= asked.min_confidence
     )
+
+
+def _compares_vectors(rows: Results[tuple[PackRow, float]], mode: SearchMode) -> bool:
+    """Whether each similarity is one of vectors: that of words alone is of another measure."""
+    weak = any(each.leg is Leg.VECTOR and each.reason is not Reason.NOT_NATIVE for each in rows.degraded)
+    return mode is not SearchMode.TEXT and not weak
 
 
 def _left_of(memory: PackMemory, rows: Mapping[str, PackRow]) -> PackMemory:

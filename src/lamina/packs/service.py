@@ -79,7 +79,7 @@ class ContextPacks(PackMemories):
         min_confidence: float = 0.0,
         include_superseded: bool = False,
         limit: int | None = None,
-        min_score: float = 0.0,
+        min_score: float | None = None,
         mode: SearchMode | str | None = None,
         touch: bool = True,
         by: Literal["name", "id"] = "name",
@@ -147,11 +147,13 @@ class ContextPacks(PackMemories):
         per_pack: int = 5,
         type: PackType | str | None = None,
         min_pack_score: float = 0.0,
-        min_score: float = 0.0,
+        min_score: float | None = None,
         touch: bool = True,
         owner: str | None = None,
     ) -> Results[PackHit]:
         """Both phases: the best memories of the packs that match best, at most `per_pack` of each, by score.
+
+        `min_score` is as in `retrieve`.
 
         Raises:
             InvalidInput: the query is blank, or an argument is out of range.
@@ -199,7 +201,8 @@ class ContextPacks(PackMemories):
         )
         packs = await self._heads.visible(sorted({hit.memory.pack_id for hit in hits}), owner)
         ids = [hit.memory.id for hit in hits]
-        whole = {each.id: each.content for each in await self._store.get_memories(self.tenant, ids)} if ids else {}
+        kept = await self._store.get_memories(self.tenant, ids) if ids else []
+        whole = {each.id: each.content for each in kept if not each.is_deleted}
         found = [
             ContextHit(
                 id=hit.memory.id,

@@ -60,8 +60,10 @@ class PacksConfig(StrictModel):
     memories' own is called with `_packs` behind it. `decay` says for a type of pack how new ones fade that say
     nothing of their own: `{"project": {"hours": 24, "steps": [1, 2, 4, 8]}}`. `limit` is how many memories a
     retrieval gives that names no limit, `max_limit` how many it may ask for at most, and so how many it can
-    bring back to the full tier at once. `reducer` says what makes the texts of memories that fade: rules
-    (`extractive`), or the model that summarises threads (`model`).
+    bring back to the full tier at once. `min_similarity` is from where a memory has to do with a question that
+    names no `min_score`; None means what fits the embedder: 0.45 for the built-in one, 0.2 for others. `reducer`
+    says what makes the texts of memories that fade: rules (`extractive`), or the model that summarises threads
+    (`model`).
     """
 
     table: Annotated[str, Field(min_length=1)] | None = None
@@ -69,6 +71,7 @@ class PacksConfig(StrictModel):
     reducer: Literal["extractive", "model"] = "extractive"
     limit: Annotated[WholeNumber, Field(ge=1, le=_LARGEST)] = 10
     max_limit: Annotated[WholeNumber, Field(ge=1, le=_LARGEST)] = _LARGEST
+    min_similarity: Annotated[Number, Field(ge=0, le=1)] | None = None
     decay: Annotated[dict[PackType, DecayConfig], BeforeValidator(_decays)] = {}  # noqa: RUF012 - pydantic copies it
 
     def decay_of(self, type: PackType) -> Decay | None:
