@@ -2,7 +2,7 @@
 # Only what a step needs is made again: a change of the lock or of the sources remakes what hangs on it.
 
 PYTHON ?= python3
-WORKERS ?= 2
+WORKERS ?= 3
 VENV := .venv
 PY := $(VENV)/bin/python
 SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml README.md
@@ -12,7 +12,7 @@ SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml README.md
 demo: $(VENV)/.installed
 	$(VENV)/bin/lamina demo
 
-# On this Python, then once more on the newest one; each is shared out over WORKERS processes.
+# On this Python, then once more on the newest one; each is shared out over WORKERS processes: one more than cores, since many wait for a server or a disk.
 test: $(VENV)/.installed check
 	$(PY) -m pytest -n $(WORKERS) --dist worksteal
 	scripts/test-newest-python "$(PYTHON)" $(WORKERS)

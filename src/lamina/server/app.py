@@ -107,25 +107,16 @@ def create_app(
         MissingExtra: the settings ask for MCP, and its library is not installed.
     """
     settings = settings or ServerConfig()
-
-    @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with AsyncExitStack() as open_parts:
-            if isinstance(kernel, Kernel) and not kernel.is_started:  # whoever started it stops it
-                await open_parts.enter_async_context(kernel)
-            if app.state.mcp is not None:
-                await open_parts.enter_async_context(app.state.mcp.lifespan())
-            yield
-
     app = FastAPI(
         title="Lamina",
         version=__version__,
-        lifespan=lifespan,
+        lifespan=_lifespan,
         docs_url=None,  # it would load its scripts from elsewhere
         redoc_url=None,
         dependencies=[Depends(check_request)],
         redirect_slashes=False,
     )
+    app.state.started_here = kernel if isinstance(kernel, Kernel) else None
     app.state.kernels = _OneKernel(kernel) if isinstance(kernel, Kernel) else kernel
     app.state.settings = settings
     app.state.store = store
@@ -139,6 +130,17 @@ def create_app(
     _surround(app, settings, authenticate, clock)
     describe(app)
     return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    kernel: Kernel | None = app.state.started_here
+    async with AsyncExitStack() as open_parts:
+        if kernel is not None and not kernel.is_started:  # whoever started it stops it
+            await open_parts.enter_async_context(kernel)
+        if app.state.mcp is not None:
+            await open_parts.enter_async_context(app.state.mcp.lifespan())
+        yield
 
 
 def _mcp(app: FastAPI) -> Any:

@@ -35,7 +35,7 @@ class Body:
         headers = Headers(scope=scope)
         self.limit = limit
         self.is_cut_off = False
-        self._is_json = is_json(headers.get("content-type", ""))
+        self.is_streamed = not is_json(headers.get("content-type", ""))
         self.announced = _length(headers)
         self._scope = scope
         self._receive = receive
@@ -74,7 +74,7 @@ class Body:
 
     async def _counted(self) -> Message:
         route = self._scope.get("route")
-        if not self._is_json and isinstance(route, APIRoute) and route.body_field is None:
+        if self.is_streamed and isinstance(route, APIRoute) and route.body_field is None:
             self.limit = max(self.limit, self._stream_limit)  # it reads piece by piece, and has a limit of its own
         if self.announced is not None and self.announced > self.limit:
             # The server below lets a body of known length run out while the answer is on its way.

@@ -126,8 +126,8 @@ async def _read(scope: Scope, principal: Principal, keys: list[str]) -> _Request
         error = {"field": "header.idempotency-key", "problem": problem}
         raise Problem(422, "invalid_request", "The request cannot be taken", f"Idempotency-Key: {problem}.", (error,))
     body = body_of(scope)
-    # Lines are streamed, and may be more than fits into memory: they are told apart by their length alone.
-    read = str(body.announced).encode() if body.is_lines else await body.whole()
+    # Lines and files are streamed, and may be more than fits into memory: they are told apart by their length alone.
+    read = str(body.announced).encode() if body.is_streamed else await body.whole()
     return _Request(principal, keys[0], scope, read)
 
 
