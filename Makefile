@@ -12,7 +12,8 @@ SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml README.md
 demo: $(VENV)/.installed
 	$(VENV)/bin/lamina demo
 
-# On this Python, then once more on the newest one; each is shared out over WORKERS processes: one more than cores, since many wait for a server or a disk.
+# On this Python, then once more on the newest one; each is shared out over WORKERS processes: one more than
+# cores, since many tests wait for a server or a disk.
 test: $(VENV)/.installed check
 	$(PY) -m pytest -n $(WORKERS) --dist worksteal
 	scripts/test-newest-python "$(PYTHON)" $(WORKERS)
