@@ -152,7 +152,8 @@ class Retrieve(StrictBody):
     name: Name | None = None
     tags: Tags = Field(default_factory=list)
     min_confidence: Unit = 0.0
-    min_score: Unit = 0.0
+    min_score: Unit | None = None
+    """None: what the server's embedder counts as a match."""
     include_superseded: Flag = False
     limit: Limit = 10
     touch: Flag = True
