@@ -196,7 +196,7 @@ async def test_an_item_that_cannot_be_read_is_damage_that_quotes_nothing(adapter
 
 async def test_an_answer_of_somebody_else_is_an_error_and_no_empty_result(server, dynamodb_table):
     server.plays(*[ScriptedServer.json({"results": []})] * 3)
-    adapter = DynamoDBAdapter(server.url, table=dynamodb_table, attempts=1, **KEYS)
+    adapter = DynamoDBAdapter(server.url, table=dynamodb_table, retries=0, **KEYS)
     with pytest.raises(AdapterError, match="not DynamoDB's"):
         await adapter.initialize()
 

@@ -139,8 +139,7 @@ async def test_a_slow_server_is_not_waited_for_longer_than_the_timeout(mongodb, 
 
 @pytest.mark.parametrize("code", [50, 91, 262, 11600, 13436], ids=str)
 async def test_a_server_that_cannot_answer_now_is_unavailable_and_never_empty(mongodb, mongodb_table, opened, code):
-    url = f"{mongodb.url}?heartbeatFrequencyMS=500"  # the emulator does not say by itself that it is well again
-    adapter = opened(url, table=mongodb_table, connect_timeout=5, timeout=4)  # it tries again till then
+    adapter = opened(mongodb.url, table=mongodb_table, connect_timeout=5, timeout=4)  # it tries again till then
     await adapter.initialize()
     await put(adapter, memory())
     with mongodb.failing("find", "aggregate", errorCode=code), pytest.raises(AdapterUnavailable):
