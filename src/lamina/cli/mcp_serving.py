@@ -12,7 +12,6 @@ from lamina.cli import mcp_clients
 from lamina.cli.command import command, group_command
 from lamina.cli.session import Session
 from lamina.errors import ConfigError, InvalidInput
-from lamina.settings.server import is_loopback
 
 if TYPE_CHECKING:
     from lamina.mcp import Binding, BindingOf
@@ -129,6 +128,8 @@ def _place(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     if not host or not port.isascii() or not port.isdigit() or int(port) > _GREATEST_PORT:
         raise InvalidInput("--http", f"{text!r} is no HOST:PORT", "Give one such as 127.0.0.1:8766.")
+    from lamina.settings.server import is_loopback
+
     if not is_loopback(host):
         remedy = "Use 127.0.0.1, ::1 or localhost; `lamina serve` serves other machines, with tokens."
         raise InvalidInput("--http", f"{host} is not of this machine alone", remedy)
