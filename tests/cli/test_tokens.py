@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def test_the_secret_is_printed_once_alone_and_is_kept_nowhere(lamina: Lamina, tm
     kept = b"".join(each.read_bytes() for each in tmp_path.rglob("*") if each.is_file())
     assert secret.encode() not in kept
     assert secret.removeprefix("lamina_").encode() not in kept
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection:
         assert connection.execute("SELECT digest FROM lamina_server_tokens").fetchall() == [(token_digest(secret),)]
     for options in ((), ("--json",), ("--json", "--nl")):
         shown = lamina("token", "list", *options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -334,7 +335,7 @@ async def test_stopping_writes_what_was_counted_and_disposes_of_plug_ins_in_ever
     await kernels.stop()
     await kernels.stop()
     assert [each.disposals for each in engines] == [1, 1]
-    with sqlite3.connect(tmp_path / "lamina.db") as file:
+    with closing(sqlite3.connect(tmp_path / "lamina.db")) as file:
         assert file.execute("SELECT access_count FROM lamina_memories").fetchall() == [(1,), (1,)]
     with pytest.raises(NotStarted):
         await kernels.of("one")
@@ -396,7 +397,7 @@ def test_what_cannot_be_used_is_refused_before_anything_is_opened():
 
 async def test_memories_of_version_1_are_read_by_the_settings_own_tenant_alone(tmp_path, clock):
     old = tmp_path / "old.db"
-    with sqlite3.connect(old) as file:
+    with closing(sqlite3.connect(old)) as file, file:
         file.execute("CREATE TABLE agent_memories (id, content, layer, tags, user_id, created_at)")
         file.execute("INSERT INTO agent_memories VALUES ('old-1', ?, 'longterm', NULL, 'mira', NULL)", (SECRET,))
     memory = {"embedding": "none", "v1_path": old, "tenant": "mine"}
