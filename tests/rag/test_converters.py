@@ -179,6 +179,8 @@ def with_a_size_that_lies(packing):
 @pytest.mark.parametrize("packing", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_a_member_that_names_a_smaller_size_than_it_has_is_not_unpacked_beyond_that(packing):
     data = with_a_size_that_lies(packing)
+    with pytest.raises(InvalidInput):  # what is imported on first use is not the archive's
+        text_of("bomb.docx", data)
     tracemalloc.start()
     try:
         with pytest.raises(InvalidInput, match=r"bomb\.docx"):
