@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from importlib.resources import files
 from typing import ClassVar, TypeVar
 
-from lamina.databases.postgres import PostgresDatabase
-from lamina.databases.postgres.database import (
-    CONNECT_TIMEOUT,
-    CONNECTIONS,
-    STATEMENT_TIMEOUT,
-    Handle,
-    database_of,
-)
-from lamina.databases.postgres.failures import BACKEND
-from lamina.databases.postgres.migrations import Component
-from lamina.databases.postgres.schema import Schema, Session
+from lamina.databases.postgres.schema import Session
 from lamina.domain.pack import Pack, PackMemory, PackMetadata, PackOrder
 from lamina.domain.pack_decay import Tier
 from lamina.domain.pack_query import DuePlace, PackMemoryQuery, PackQuery
@@ -41,9 +29,9 @@ from lamina.domain.storable_pack import (
 )
 from lamina.domain.text import check_name
 from lamina.domain.validation import check_instant
-from lamina.errors import AdapterError
 from lamina.ports.pack_store import PackStore
 from lamina.state.postgres import pack_changes, pack_due, pack_heads, pack_reading
+from lamina.state.postgres.joined_store import JoinedStore
 from lamina.state.postgres.pack_rows import PACK_FRAGMENTS
 
 __all__ = ["PostgresPackStore"]
@@ -53,7 +41,7 @@ T = TypeVar("T")
 PACK_STEPS = ("packs_001_tables.sql",)
 
 
-class PostgresPackStore(PackStore):
+class PostgresPackStore(JoinedStore, PackStore):
     """Context Packs, their memories and the compressed originals, in one schema of a PostgreSQL database.
 
     Whoever changes packs, or which memories there are, is alone with the packs of the tenant for that moment;
@@ -69,43 +57,9 @@ class PostgresPackStore(PackStore):
         statement_timeout: How long, in seconds, a statement may take, waiting for locks included.
     """
 
-    name = BACKEND
+    _tables = "packs"
+    _fragments = PACK_FRAGMENTS
     _steps: ClassVar[Sequence[str]] = PACK_STEPS
-
-    def __init__(
-        self,
-        url: str | None = None,
-        *,
-        database: PostgresDatabase | None = None,
-        schema: str = "lamina",
-        connections: int = CONNECTIONS,
-        connect_timeout: float = CONNECT_TIMEOUT,
-        statement_timeout: float = STATEMENT_TIMEOUT,
-    ) -> None:
-        self._database = database_of(
-            url,
-            database,
-            connections=connections,
-            connect_timeout=connect_timeout,
-            statement_timeout=statement_timeout,
-        )
-        steps = [files("lamina.state.postgres").joinpath(name).read_text("utf-8") for name in self._steps]
-        self._component = Component("packs", Schema(schema, PACK_FRAGMENTS), steps)
-        self._handle: Handle | None = None
-        self._changing = threading.Lock()
-
-    async def initialize(self) -> None:
-        with self._changing:
-            if self._handle is None or not self._handle.is_open:
-                self._handle = self._database.join(self._component)
-            handle = self._handle
-        await handle.prepare()
-
-    async def close(self) -> None:
-        with self._changing:
-            handle, self._handle = self._handle, None
-        if handle is not None:
-            await handle.leave()
 
     async def create_pack(self, pack: Pack) -> None:
         checked = storable_pack(pack)
@@ -259,12 +213,6 @@ class PostgresPackStore(PackStore):
 
     async def tenants(self) -> list[str]:
         return await self._opened().read(pack_heads.tenants, settings={"lamina.all_tenants": "yes"})
-
-    def _opened(self) -> Handle:
-        handle = self._handle
-        if handle is None or not handle.is_open:
-            raise AdapterError(self.name, f"{self._database} is not open", "Call `await store.initialize()` first.")
-        return handle
 
     async def _read(self, tenant: str, work: Callable[[Session], T]) -> T:
         return await self._opened().read(work, settings={"lamina.tenant": tenant})

@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from importlib.resources import files
 from typing import ClassVar, TypeVar
 
-from lamina.databases.postgres import PostgresDatabase
-from lamina.databases.postgres.database import (
-    CONNECT_TIMEOUT,
-    CONNECTIONS,
-    STATEMENT_TIMEOUT,
-    Handle,
-    database_of,
-)
-from lamina.databases.postgres.failures import BACKEND
-from lamina.databases.postgres.migrations import Component
-from lamina.databases.postgres.schema import Schema, Session
+from lamina.databases.postgres.schema import Session
 from lamina.domain.api_token import ApiToken
 from lamina.domain.idempotency import Beginning, KeptResponse
 from lamina.domain.storable_server import (
@@ -30,9 +18,9 @@ from lamina.domain.storable_server import (
     storable_token,
 )
 from lamina.domain.validation import check_instant
-from lamina.errors import AdapterError
 from lamina.ports.server_store import ServerStore
 from lamina.state.postgres import requests, tokens
+from lamina.state.postgres.joined_store import JoinedStore
 
 __all__ = ["PostgresServerStore"]
 
@@ -41,46 +29,12 @@ T = TypeVar("T")
 STEPS = ("001_server_tables.sql",)
 
 
-class PostgresServerStore(ServerStore):
+class PostgresServerStore(JoinedStore, ServerStore):
     """API tokens, requests, leases and tenants in one schema; the arguments are those of `PostgresStateStore`."""
 
-    name = BACKEND
+    _tables = "server"
+    _fragments = tokens.FRAGMENTS | requests.FRAGMENTS
     _steps: ClassVar[Sequence[str]] = STEPS
-
-    def __init__(
-        self,
-        url: str | None = None,
-        *,
-        database: PostgresDatabase | None = None,
-        schema: str = "lamina",
-        connections: int = CONNECTIONS,
-        connect_timeout: float = CONNECT_TIMEOUT,
-        statement_timeout: float = STATEMENT_TIMEOUT,
-    ) -> None:
-        self._database = database_of(
-            url,
-            database,
-            connections=connections,
-            connect_timeout=connect_timeout,
-            statement_timeout=statement_timeout,
-        )
-        steps = [files("lamina.state.postgres").joinpath(name).read_text("utf-8") for name in self._steps]
-        self._component = Component("server", Schema(schema, tokens.FRAGMENTS | requests.FRAGMENTS), steps)
-        self._handle: Handle | None = None
-        self._changing = threading.Lock()
-
-    async def initialize(self) -> None:
-        with self._changing:
-            if self._handle is None or not self._handle.is_open:
-                self._handle = self._database.join(self._component)
-            handle = self._handle
-        await handle.prepare()
-
-    async def close(self) -> None:
-        with self._changing:
-            handle, self._handle = self._handle, None
-        if handle is not None:
-            await handle.leave()
 
     async def add_token(self, token: ApiToken) -> None:
         checked = storable_token(token)
@@ -153,12 +107,6 @@ class PostgresServerStore(ServerStore):
     async def forget_tenant(self, tenant: str) -> bool:
         check_names(tenant=tenant)
         return await self._write(lambda session: tokens.forget_tenant(session, tenant))
-
-    def _opened(self) -> Handle:
-        handle = self._handle
-        if handle is None or not handle.is_open:
-            raise AdapterError(self.name, f"{self._database} is not open", "Call `await store.initialize()` first.")
-        return handle
 
     async def _read(self, work: Callable[[Session], T]) -> T:
         return await self._opened().read(work)

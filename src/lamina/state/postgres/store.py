@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from importlib.resources import files
 from typing import Any, ClassVar, TypeVar
 
-from lamina.databases.postgres import PostgresDatabase
-from lamina.databases.postgres.database import (
-    CONNECT_TIMEOUT,
-    CONNECTIONS,
-    STATEMENT_TIMEOUT,
-    Handle,
-    database_of,
-)
-from lamina.databases.postgres.failures import BACKEND
-from lamina.databases.postgres.migrations import Component
-from lamina.databases.postgres.schema import Schema, Session
+from lamina.databases.postgres.schema import Session
 from lamina.domain.document import Document
 from lamina.domain.storable import (
     check_change,
@@ -40,9 +28,9 @@ from lamina.domain.storable import (
 from lamina.domain.text import check_name
 from lamina.domain.thread import Summary, Thread, ThreadEvent, ThreadKind, ThreadRef, ThreadStatus
 from lamina.domain.validation import check_instant
-from lamina.errors import AdapterError
 from lamina.ports.state_store import StateStore
 from lamina.state.postgres import documents, messages, summaries, threads
+from lamina.state.postgres.joined_store import JoinedStore
 from lamina.state.postgres.rows import FRAGMENTS
 
 __all__ = ["PostgresStateStore"]
@@ -52,7 +40,7 @@ T = TypeVar("T")
 STEPS = ("001_tables.sql",)
 
 
-class PostgresStateStore(StateStore):
+class PostgresStateStore(JoinedStore, StateStore):
     """Conversations, their summaries and the heads of documents, in one schema of a PostgreSQL database.
 
     Args:
@@ -65,43 +53,9 @@ class PostgresStateStore(StateStore):
         statement_timeout: How long, in seconds, a statement may take, waiting for locks included.
     """
 
-    name = BACKEND
+    _tables = "state"
+    _fragments = FRAGMENTS
     _steps: ClassVar[Sequence[str]] = STEPS
-
-    def __init__(
-        self,
-        url: str | None = None,
-        *,
-        database: PostgresDatabase | None = None,
-        schema: str = "lamina",
-        connections: int = CONNECTIONS,
-        connect_timeout: float = CONNECT_TIMEOUT,
-        statement_timeout: float = STATEMENT_TIMEOUT,
-    ) -> None:
-        self._database = database_of(
-            url,
-            database,
-            connections=connections,
-            connect_timeout=connect_timeout,
-            statement_timeout=statement_timeout,
-        )
-        steps = [files("lamina.state.postgres").joinpath(name).read_text("utf-8") for name in self._steps]
-        self._component = Component("state", Schema(schema, FRAGMENTS), steps)
-        self._handle: Handle | None = None
-        self._changing = threading.Lock()
-
-    async def initialize(self) -> None:
-        with self._changing:
-            if self._handle is None or not self._handle.is_open:
-                self._handle = self._database.join(self._component)
-            handle = self._handle
-        await handle.prepare()
-
-    async def close(self) -> None:
-        with self._changing:
-            handle, self._handle = self._handle, None
-        if handle is not None:
-            await handle.leave()
 
     async def create_thread(self, thread: Thread) -> Thread:
         checked = storable_thread(thread)
@@ -285,9 +239,3 @@ class PostgresStateStore(StateStore):
 
     async def _write(self, work: Callable[[Session], T], ref: ThreadRef | None = None) -> T:
         return await self._opened().write(work, ref)
-
-    def _opened(self) -> Handle:
-        handle = self._handle
-        if handle is None or not handle.is_open:
-            raise AdapterError(self.name, f"{self._database} is not open", "Call `await store.initialize()` first.")
-        return handle

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from datetime import datetime
-from os import PathLike
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
-from lamina.databases.sqlite.components import Step
-from lamina.databases.sqlite.database import BUSY_TIMEOUT, READERS, Handle, SqliteDatabase, database_of
-from lamina.databases.sqlite.failures import BACKEND
-from lamina.databases.sqlite.workers import Work
+from lamina.databases.sqlite.components import Component, Step
 from lamina.domain.api_token import ApiToken
 from lamina.domain.idempotency import Beginning, KeptResponse
 from lamina.domain.storable_server import (
@@ -22,47 +17,21 @@ from lamina.domain.storable_server import (
     storable_token,
 )
 from lamina.domain.validation import check_instant
-from lamina.errors import AdapterError
 from lamina.ports.server_store import ServerStore
 from lamina.state.sqlite import requests, tokens
+from lamina.state.sqlite.joined_store import JoinedStore
 from lamina.state.sqlite.server_tables import STEPS, server_tables
 
 __all__ = ["SqliteServerStore"]
 
-T = TypeVar("T")
 
-
-class SqliteServerStore(ServerStore):
+class SqliteServerStore(JoinedStore, ServerStore):
     """API tokens, requests, leases and tenants in one SQLite file; the arguments are those of `SqliteStateStore`."""
 
-    name = BACKEND
     _steps: ClassVar[tuple[Step, ...]] = STEPS
 
-    def __init__(
-        self,
-        path: str | PathLike[str] | None = None,
-        *,
-        database: SqliteDatabase | None = None,
-        busy_timeout: float = BUSY_TIMEOUT,
-        readers: int = READERS,
-        backup: bool = True,
-    ) -> None:
-        self._database = database_of(path, database, busy_timeout=busy_timeout, readers=readers, backup=backup)
-        self._handle: Handle | None = None
-        self._changing = threading.Lock()
-
-    async def initialize(self) -> None:
-        with self._changing:
-            if self._handle is None or not self._handle.is_open:
-                self._handle = self._database.join(server_tables(self._steps))
-            handle = self._handle
-        await handle.prepare()
-
-    async def close(self) -> None:
-        with self._changing:
-            handle, self._handle = self._handle, None
-        if handle is not None:
-            await handle.leave()
+    def _component(self) -> Component:
+        return server_tables(self._steps)
 
     async def add_token(self, token: ApiToken) -> None:
         checked = storable_token(token)
@@ -137,15 +106,3 @@ class SqliteServerStore(ServerStore):
     async def forget_tenant(self, tenant: str) -> bool:
         check_names(tenant=tenant)
         return await self._write(lambda connection: tokens.forget_tenant(connection, tenant))
-
-    def _opened(self) -> Handle:
-        handle = self._handle
-        if handle is None or not handle.is_open:
-            raise AdapterError(self.name, f"{self._database} is not open", "Call `await store.initialize()` first.")
-        return handle
-
-    async def _read(self, work: Work[T]) -> T:
-        return await self._opened().read(work)
-
-    async def _write(self, work: Work[T]) -> T:
-        return await self._opened().write(work)

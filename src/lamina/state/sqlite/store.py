@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from datetime import datetime
-from os import PathLike
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
-from lamina.databases.sqlite.components import Step
-from lamina.databases.sqlite.database import BUSY_TIMEOUT, READERS, Handle, SqliteDatabase, database_of
-from lamina.databases.sqlite.failures import BACKEND
-from lamina.databases.sqlite.workers import Work
+from lamina.databases.sqlite.components import Component, Step
 from lamina.domain.document import Document
 from lamina.domain.storable import (
     check_change,
@@ -33,18 +28,17 @@ from lamina.domain.storable import (
 from lamina.domain.text import check_name
 from lamina.domain.thread import Summary, Thread, ThreadEvent, ThreadKind, ThreadRef, ThreadStatus
 from lamina.domain.validation import check_instant
-from lamina.errors import AdapterError, StoreDamaged
+from lamina.errors import StoreDamaged
 from lamina.ports.state_store import StateStore
 from lamina.state.sqlite import documents, messages, summaries, threads
 from lamina.state.sqlite.checking import find_contradictions
+from lamina.state.sqlite.joined_store import JoinedStore
 from lamina.state.sqlite.tables import STEPS, state_tables
 
 __all__ = ["SqliteStateStore"]
 
-T = TypeVar("T")
 
-
-class SqliteStateStore(StateStore):
+class SqliteStateStore(JoinedStore, StateStore):
     """Conversations, their summaries and the heads of documents, in one SQLite file.
 
     Args:
@@ -57,34 +51,10 @@ class SqliteStateStore(StateStore):
         backup: Whether the file is copied beside itself before a newer Lamina changes its layout.
     """
 
-    name = BACKEND
     _steps: ClassVar[tuple[Step, ...]] = STEPS
 
-    def __init__(
-        self,
-        path: str | PathLike[str] | None = None,
-        *,
-        database: SqliteDatabase | None = None,
-        busy_timeout: float = BUSY_TIMEOUT,
-        readers: int = READERS,
-        backup: bool = True,
-    ) -> None:
-        self._database = database_of(path, database, busy_timeout=busy_timeout, readers=readers, backup=backup)
-        self._handle: Handle | None = None
-        self._changing = threading.Lock()
-
-    async def initialize(self) -> None:
-        with self._changing:
-            if self._handle is None or not self._handle.is_open:
-                self._handle = self._database.join(state_tables(self._steps))
-            handle = self._handle
-        await handle.prepare()
-
-    async def close(self) -> None:
-        with self._changing:
-            handle, self._handle = self._handle, None
-        if handle is not None:
-            await handle.leave()
+    def _component(self) -> Component:
+        return state_tables(self._steps)
 
     async def create_thread(self, thread: Thread) -> Thread:
         checked = storable_thread(thread)
@@ -270,25 +240,3 @@ class SqliteStateStore(StateStore):
             return await self._read(find_contradictions)
         except StoreDamaged as error:
             return [error.problem]
-
-    async def scrub(self) -> None:
-        """See to it that nothing that was deleted is left in the log beside the file.
-
-        In the file itself it is overwritten at once. Copies that were made of the file are not touched.
-
-        Raises:
-            AdapterUnavailable: another process reads on, so that the log could not be emptied; try again.
-        """
-        await self._opened().empty_log()
-
-    def _opened(self) -> Handle:
-        handle = self._handle
-        if handle is None or not handle.is_open:
-            raise AdapterError(self.name, f"{self._database} is not open", "Call `await store.initialize()` first.")
-        return handle
-
-    async def _read(self, work: Work[T]) -> T:
-        return await self._opened().read(work)
-
-    async def _write(self, work: Work[T]) -> T:
-        return await self._opened().write(work)
