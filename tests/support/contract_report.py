@@ -21,6 +21,7 @@ from lamina.testing import MemoryAdapterContract
 PAGE: Final = Path(__file__).parents[2] / "docs" / "adapter-results.md"
 ADAPTERS: Final = Path(__file__).parents[1] / "adapters"
 NO_CONTRACT: Final = frozenset({"test_against_the_reference.py"})
+"""Files beside those of the contract: it asks the adapters at random, and stands in no row."""
 BEGIN: Final = "<!-- results: begin -->\n"
 END: Final = "<!-- results: end -->\n"
 PROPERTY: Final = "contract"
