@@ -151,7 +151,9 @@ def _hit(data: Json) -> RecallResult:
         source=Source(data["source"]),
         explanation=None
         if told is None
-        else HitExplanation(_leg_hit(told["vector"]), _leg_hit(told["text"]), dict(told["contributions"])),
+        else HitExplanation(
+            _leg_hit(told["vector"]), _leg_hit(told["text"]), dict(told["contributions"]), told["support"]
+        ),
     )
 
 

@@ -102,11 +102,15 @@ class LegHit:
 
 @dataclass(frozen=True, slots=True)
 class HitExplanation:
-    """Why a result has its score: its place in each leg, and each component times its weight."""
+    """Why a result has its score: its place in each leg, and each component times its weight.
+
+    `support` is the part of the similarity that comes from its conversation and its speaker.
+    """
 
     vector: LegHit | None
     text: LegHit | None
     contributions: dict[str, float]
+    support: float = 0.0
 
 
 @dataclass(slots=True)

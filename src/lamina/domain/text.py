@@ -14,7 +14,7 @@ import unicodedata
 
 from lamina.errors import InvalidInput, InvalidType
 
-__all__ = ["check_name", "clean", "content_digest", "is_blank", "is_clean", "snake_case"]
+__all__ = ["check_name", "clean", "content_digest", "is_blank", "is_clean", "is_mostly_latin", "snake_case"]
 
 MAX_NAME_CHARS = 512
 
@@ -23,6 +23,7 @@ _WHITESPACE = re.compile(r"\s+")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Zs"})
 """Categories of Unicode that show nothing. Private and unassigned ones are not among them: fonts draw them."""
+_LAST_LATIN = "\u024f"
 
 
 def is_clean(text: str) -> bool:
@@ -33,6 +34,12 @@ def is_clean(text: str) -> bool:
 def is_blank(text: str) -> bool:
     """Whether nothing of the text can be seen: spaces, controls, and characters of no width such as U+200B."""
     return all(unicodedata.category(character) in _INVISIBLE for character in text)
+
+
+def is_mostly_latin(text: str) -> bool:
+    """Whether at least half of the text's letters are Latin; so it is of a text without letters."""
+    letters = [character for character in text if character.isalpha()]
+    return 2 * sum(character <= _LAST_LATIN for character in letters) >= len(letters)
 
 
 def clean(text: str) -> str:

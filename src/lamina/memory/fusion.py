@@ -1,34 +1,46 @@
-"""How the two legs of a hybrid search become one similarity: pure arithmetic.
+"""How the similarities of a search become one: pure arithmetic.
 
-A convex sum of the two absolute similarities, weighted by the script of the query. It was chosen
-by measurement over rank fusion and over sums of per-query normalised scores: see
-`docs/retrieval.md` for the figures. Both legs' values are known for every candidate, whichever
-leg found it, so none is punished for having been found by one leg only.
+A convex sum of absolute similarities. It was chosen by measurement over rank fusion and over sums of per-query
+normalised scores: see `docs/retrieval.md` for the figures. Both legs' values are known for every candidate,
+whichever leg found it, so none is punished for having been found by one leg only.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["fuse", "text_weight"]
+from lamina.domain.closeness import cosines, cosines_by_parts
+from lamina.domain.memory import Vector
+from lamina.domain.text import is_mostly_latin
+from lamina.ports.embedder import Embedder, weighted_parts
 
-TEXT_WEIGHT_LATIN: Final = 0.25
-TEXT_WEIGHT_OTHER: Final = 0.6
-"""Small embedding models know little of other scripts, and pairs of characters find nearly all there."""
+__all__ = ["closeness", "fuse", "text_share"]
 
-_LAST_LATIN: Final = "\u024f"
+TEXT_SHARE_LATIN: Final = 0.2
+TEXT_SHARE_OTHER: Final = 0.4
+"""Small embedding models know less of other scripts, and pairs of characters find nearly all there."""
 
 
-def text_weight(query: str) -> float:
+def text_share(query: str) -> float:
     """The share of the keyword leg, in [0, 1]: smaller where most of the query's letters are Latin."""
-    letters = [character for character in query if character.isalpha()]
-    latin = sum(character <= _LAST_LATIN for character in letters)
-    return TEXT_WEIGHT_LATIN if 2 * latin >= len(letters) else TEXT_WEIGHT_OTHER
+    return TEXT_SHARE_LATIN if is_mostly_latin(query) else TEXT_SHARE_OTHER
 
 
-def fuse(vector: float | None, text: float | None, weight: float) -> float:
+def closeness(
+    embedder: Embedder | None, query: str, vector: Vector, others: Sequence[Vector], *, overlap: float | None
+) -> list[float]:
+    """How close each of the embedder's vectors is to the query's: their cosine, or those of its parts.
+
+    `overlap` is as in `weighted_parts`.
+    """
+    parts = () if embedder is None else weighted_parts(embedder, query, overlap)
+    return cosines_by_parts(vector, others, parts) if parts else cosines(vector, others)
+
+
+def fuse(vector: float | None, text: float | None, share: float) -> float:
     """One similarity in [0, 1] from a cosine and a lexical similarity; a leg that has none has no say."""
-    closeness = None if vector is None else min(1.0, max(0.0, vector))
-    if closeness is None or text is None:
-        return closeness or text or 0.0
-    return weight * text + (1 - weight) * closeness
+    near = None if vector is None else min(1.0, max(0.0, vector))
+    if near is None or text is None:
+        return near or text or 0.0
+    return share * text + (1 - share) * near

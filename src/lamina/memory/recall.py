@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from lamina.domain.closeness import cosines
 from lamina.domain.filters import MemoryFilter
 from lamina.domain.lexical import Term, index_terms, query_terms, similarity, term_weights
 from lamina.domain.memory import MemoryEntry, Vector
@@ -16,7 +15,6 @@ from lamina.domain.recall import (
     DroppedHit,
     HitExplanation,
     Leg,
-    LegHit,
     Reason,
     RecallExplanation,
     RecallResult,
@@ -28,12 +26,15 @@ from lamina.domain.scope import Scope
 from lamina.domain.validation import check_unit_interval, check_whole_number
 from lamina.errors import EmbeddingDimensionError
 from lamina.memory.access import AccessCounters
+from lamina.memory.candidates import Candidate, complete_vectors, gather
 from lamina.memory.fallback import scan_by_text, scan_by_vector
-from lamina.memory.fusion import fuse, text_weight
+from lamina.memory.fusion import fuse, text_share
 from lamina.memory.inputs import Filters, read_mode, read_query
 from lamina.memory.reading import count, filters_natively
 from lamina.memory.runtime import Runtime
 from lamina.memory.scoring import contributions, score_breakdown, total_score
+from lamina.memory.surroundings import support
+from lamina.ports.embedder import weighted_parts
 from lamina.ports.events import EventName
 from lamina.ports.memory_adapter import Capability, MemoryAdapter, SearchHit, SearchOptions
 from lamina.ports.memory_requests import MAX_LIMIT
@@ -88,16 +89,6 @@ def recall_request(
 
 
 @dataclass(slots=True)
-class _Candidate:
-    """An entry that some leg found, and what each leg says of it."""
-
-    entry: MemoryEntry
-    hits: dict[Leg, LegHit] = field(default_factory=dict)
-    vector: float | None = None
-    text: float | None = None
-
-
-@dataclass(slots=True)
 class _Found:
     """What one leg brought."""
 
@@ -119,6 +110,10 @@ class _Search:
     degraded: dict[Degraded, None] = field(default_factory=dict)
     """As an ordered set: a leg that is asked again for more says the same again."""
     candidates: dict[Leg, int] = field(default_factory=dict)
+    overlap: float | None = None
+    """How much of the query's words the best of the first candidates holds, if the keyword leg runs."""
+    known: list[Candidate] = field(default_factory=list)
+    """All candidates so far."""
     ranked: list[RecallResult] = field(default_factory=list)
     foreign: set[str] = field(default_factory=set)
     """Ids of memories that are in no store of ours."""
@@ -158,6 +153,7 @@ class Recaller:
             by_vector, by_text = await asyncio.gather(self._vector_leg(search, pool), self._text_leg(search, pool))
             if isinstance(by_vector, Degraded):  # what was compared is worth nothing: begin again
                 search.ranked.clear()
+                search.known.clear()
                 if search.is_repeated or self._runtime.space.needs_reembed:  # by keyword
                     search.degraded[by_vector] = None
                     search.vector = None
@@ -166,10 +162,8 @@ class Recaller:
             search.degraded.update(dict.fromkeys(by_vector.degraded + by_text.degraded))
             search.candidates = {Leg.VECTOR: len(by_vector.hits), Leg.TEXT: len(by_text.hits)}
             seen = {result.entry.id for result in search.ranked}
-            fresh = [each for each in _gather(by_vector.hits, by_text.hits) if each.entry.id not in seen]
-            _complete_vectors(fresh, search.vector)
-            if search.wants_text:
-                await self._complete_texts(fresh, search)
+            fresh = [each for each in gather(by_vector.hits, by_text.hits) if each.entry.id not in seen]
+            await self._compare(fresh, search)
             search.ranked += self._rank(fresh, request)
             is_all = max(search.candidates.values()) < pool
             if is_all or len(search.ranked) >= request.offset + request.limit:
@@ -197,7 +191,7 @@ class Recaller:
         found = _Found()
         if search.vector is None:
             return found
-        options = _options(search.request, pool, include_embeddings=False)
+        options = _options(search.request, pool, include_embeddings=self._has_parts(search.request.query))
         try:
             for store in self._runtime.stores(search.request.filter.layers):
                 if _is_native(store, Capability.VECTOR, options):
@@ -243,7 +237,27 @@ class Recaller:
                 return True
         return False
 
-    async def _complete_texts(self, candidates: Sequence[_Candidate], search: _Search) -> None:
+    def _has_parts(self, query: str) -> bool:
+        """Whether the vectors of the candidates are needed: what their parts count for is told later."""
+        embedder = self._runtime.space.embedder
+        return embedder is not None and bool(weighted_parts(embedder, query, None))
+
+    async def _compare(self, fresh: Sequence[Candidate], search: _Search) -> None:
+        """Tell of each fresh candidate how close it is to the query, by all that is known."""
+        query = search.request.query
+        if search.overlap is None and search.wants_text:
+            search.overlap = max((each.text for each in fresh if each.text is not None), default=0.0)
+        complete_vectors(fresh, self._runtime.space.embedder, query, search.vector, search.overlap)
+        if search.wants_text:
+            await self._complete_texts(fresh, search)
+        for each in fresh:
+            each.similarity = fuse(each.vector, each.text, text_share(query))
+        search.known += fresh
+        added = support(query, [each.entry for each in search.known], [each.similarity for each in search.known])
+        for each, lent in zip(fresh, added[len(added) - len(fresh) :], strict=True):
+            each.support = lent
+
+    async def _complete_texts(self, candidates: Sequence[Candidate], search: _Search) -> None:
         """Give each candidate that the keyword leg did not bring its keyword value, if there are words to look for."""
         for candidate in candidates:
             if candidate.text is None and search.terms:
@@ -259,16 +273,15 @@ class Recaller:
             search.weights = term_weights(search.terms, documents, frequencies)
         return similarity(search.terms, search.weights, frozenset(index_terms(entry.content)))
 
-    def _rank(self, candidates: Iterable[_Candidate], request: RecallRequest) -> list[RecallResult]:
-        weight = text_weight(request.query)
+    def _rank(self, candidates: Iterable[Candidate], request: RecallRequest) -> list[RecallResult]:
         scored = []
         for candidate in candidates:
-            result = self._score(candidate, request, weight)
+            result = self._score(candidate, request)
             text_rank = candidate.hits[Leg.TEXT].rank if Leg.TEXT in candidate.hits else float("inf")
             scored.append((-result.score, text_rank, result.entry.id, result))
         return [result for *_, result in sorted(scored, key=lambda each: each[:3])]
 
-    def _score(self, candidate: _Candidate, request: RecallRequest, weight: float) -> RecallResult:
+    def _score(self, candidate: Candidate, request: RecallRequest) -> RecallResult:
         entry, scoring = candidate.entry, self._runtime.scoring
         breakdown = score_breakdown(
             entry,
@@ -276,13 +289,14 @@ class Recaller:
             scoring,
             vector=candidate.vector,
             text=candidate.text,
-            fused=fuse(candidate.vector, candidate.text, weight),
+            fused=min(1.0, candidate.similarity + candidate.support),
         )
         legs = candidate.hits
         source = Source.BOTH if len(legs) > 1 else Source(next(iter(legs)))
         explanation = None
         if request.explain:
-            explanation = HitExplanation(legs.get(Leg.VECTOR), legs.get(Leg.TEXT), contributions(breakdown, scoring))
+            parts = contributions(breakdown, scoring)
+            explanation = HitExplanation(legs.get(Leg.VECTOR), legs.get(Leg.TEXT), parts, candidate.support)
         score = total_score(breakdown, scoring, version=self._runtime.version)
         return RecallResult(entry, score, breakdown, source, explanation)
 
@@ -298,7 +312,10 @@ class Recaller:
         # All that hold a word are ranked, so that the pages tile here too.
         hits = await store.search_by_text(request.query, _options(request, MAX_LIMIT, include_embeddings=False))
         seen = {result.entry.id for result in search.ranked}
-        for result in self._rank(_gather([], hits), request):
+        found = gather([], hits)
+        for each in found:
+            each.similarity = each.text or 0.0
+        for result in self._rank(found, request):
             id = result.entry.id
             if len(search.foreign) == missing:
                 break
@@ -335,7 +352,7 @@ class Recaller:
                 "recency": scoring.recency_weight,
                 "frequency": scoring.frequency_weight,
                 "relevance": scoring.relevance_weight,
-                "text_share": text_weight(request.query),
+                "text_share": text_share(request.query),
             },
         )
         return Results(page, degraded=degraded, explanation=explanation)
@@ -352,35 +369,6 @@ def _options(request: RecallRequest, pool: int, *, include_embeddings: bool) -> 
 
 def _is_native(store: MemoryAdapter, capability: Capability, options: SearchOptions) -> bool:
     return capability in store.capabilities and filters_natively(store, options.filter)
-
-
-def _gather(by_vector: Sequence[SearchHit], by_text: Sequence[SearchHit]) -> list[_Candidate]:
-    """The union of both legs' hits, with each one's place in each leg."""
-    candidates: dict[str, _Candidate] = {}
-    for leg, hits in ((Leg.TEXT, by_text), (Leg.VECTOR, by_vector)):
-        for rank, hit in enumerate(hits, start=1):
-            candidate = candidates.setdefault(hit.entry.id, _Candidate(hit.entry))
-            candidate.hits[leg] = LegHit(rank, hit.similarity, hit.native)
-            if leg is Leg.VECTOR:
-                candidate.vector = hit.similarity
-            else:
-                candidate.text = hit.similarity
-    return list(candidates.values())
-
-
-def _complete_vectors(candidates: Sequence[_Candidate], query: Vector | None) -> None:
-    """Give each candidate that the vector leg did not bring its cosine, if it has a vector; then drop the vectors."""
-    if query is not None:
-        comparable = [
-            (each, each.entry.embedding)
-            for each in candidates
-            if each.vector is None and each.entry.embedding is not None and len(each.entry.embedding) == len(query)
-        ]
-        values = cosines(query, [embedding for _, embedding in comparable])
-        for (candidate, _), value in zip(comparable, values, strict=True):
-            candidate.vector = value
-    for candidate in candidates:
-        candidate.entry.embedding = None
 
 
 def _dropped(before: Sequence[RecallResult], after: Sequence[RecallResult], why: str) -> list[DroppedHit]:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Final, Protocol
 
-from lamina.domain.closeness import cosines
 from lamina.domain.lexical import similarities
 from lamina.domain.memory import Vector
 from lamina.domain.pack import Pack, PackMatch, PackType
 from lamina.domain.recall import Degraded, Leg, Reason, Results
 from lamina.domain.validation import check_vector
 from lamina.errors import ProviderError
-from lamina.memory.fusion import fuse, text_weight
+from lamina.memory.fusion import closeness, fuse, text_share
 from lamina.packs.heads import pack_text, summary_of
 from lamina.ports.embedder import Embedder, Fingerprint
 from lamina.ports.pack_store import PackQuery, PackStore
@@ -59,10 +59,11 @@ class Discoverer:
         vectors = self._comparable(packs, vector)
         if vector is not None and len(vectors) < len(packs):
             degraded.append(Degraded(Leg.VECTOR, Reason.SOME_WITHOUT_VECTOR))
+        closeness_to = partial(closeness, self._embedder, request.query, vector or [])
         if len(packs) > _FEW:
-            found = await _comparing.run(_best, request, packs, vector, vectors)
+            found = await _comparing.run(_best, request, packs, vectors, closeness_to)
         else:
-            found = _best(request, packs, vector, vectors)
+            found = _best(request, packs, vectors, closeness_to)
         return Results(found, degraded=tuple(degraded))
 
     async def _candidates(self, request: DiscoverRequest) -> list[Pack]:
@@ -101,17 +102,20 @@ class Discoverer:
         return {pack.id: pack.embedding for pack in packs if pack.fingerprint == mark and pack.embedding is not None}
 
 
+class _ClosenessTo(Protocol):
+    def __call__(self, others: Sequence[Vector], *, overlap: float | None) -> list[float]: ...
+
+
 def _best(
-    request: DiscoverRequest, packs: Sequence[Pack], vector: Vector | None, vectors: Mapping[str, Vector]
+    request: DiscoverRequest, packs: Sequence[Pack], vectors: Mapping[str, Vector], closeness_to: _ClosenessTo
 ) -> list[PackMatch]:
-    """The best of the packs by closeness, where both have a vector, and by words."""
-    near: dict[str, float] = {}
-    if vector is not None:
-        near = dict(zip(vectors, cosines(vector, list(vectors.values())), strict=True))
+    """The best of the packs by closeness, where they have a vector that compares, and by words."""
     in_common = similarities(request.query, list(map(pack_text, packs)))
-    weight = text_weight(request.query)
+    values = closeness_to(list(vectors.values()), overlap=max(in_common, default=0.0))
+    near = dict(zip(vectors, values, strict=True))
+    share = text_share(request.query)
     matches = [
-        PackMatch(summary_of(pack), fuse(near.get(pack.id), words, weight))
+        PackMatch(summary_of(pack), fuse(near.get(pack.id), words, share))
         for pack, words in zip(packs, in_common, strict=True)
     ]
     matches.sort(key=lambda match: (-match.score, match.pack.name, match.pack.id))

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from lamina.domain.memory import Vector
 
-__all__ = ["Embedder", "Fingerprint", "matches_from"]
+__all__ = ["Embedder", "Fingerprint", "matches_from", "weighted_parts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Embedder(Protocol):
     Documents and queries are two methods because some models embed them differently. Both return
     one vector per text, in order; a text is never blank. Vectors need not have unit length.
 
-    An embedder may also have `matches_from`: see the function of this name.
+    An embedder may also have `matches_from` and `weighted_parts`: see the functions of these names.
 
     Raises:
         ProviderUnavailable: down, timed out or rate limited, after the embedder's own retries.
@@ -74,3 +74,14 @@ def matches_from(embedder: Embedder) -> float:
     Models differ widely in how close they put what is unrelated.
     """
     return float(getattr(embedder, "matches_from", _MATCHES_FROM))
+
+
+def weighted_parts(embedder: Embedder, query: str, overlap: float | None) -> Sequence[tuple[int, float]]:
+    """The parts of the embedder's vectors, as lengths and shares in [0, 1] for this query; empty for one whole.
+
+    The vectors of several models may stand one behind the other in one, which is stored and searched as a whole. How
+    much each model is to be believed hangs on the query, and on its `overlap`: the best keyword similarity, in
+    [0, 1], that anything in reach has with it; None if nobody looked.
+    """
+    weigh = getattr(embedder, "weighted_parts", None)
+    return () if weigh is None else weigh(query, overlap)

@@ -99,10 +99,11 @@ def http_embedder(model: str | None = None, **options: Any) -> Embedder:
 
 
 def use_embedder(model: str | None = None, **options: Any) -> Embedder:
-    """The multilingual offline embedder."""
-    from lamina.providers import local_models
+    """The part of the default embedder that knows other languages, alone."""
+    from lamina.providers.builtin import BuiltinEmbedder
+    from lamina.providers.universal_encoder import MODEL
 
-    return _cached(_made("multilingual", local_models.use_embedder, model, options))
+    return _cached(BuiltinEmbedder(MODEL if model is None else model, provider="use", **options))
 
 
 def fastembed_embedder(model: str | None = None, **options: Any) -> Embedder:

