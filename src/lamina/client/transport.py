@@ -248,7 +248,15 @@ def _problem(response: httpx2.Response, body: bytes) -> Mapping[str, Any]:
         read = json.loads(body)
     except (ValueError, RecursionError):
         return {}
-    return read if isinstance(read, Mapping) else {}
+    return _unwrapped(read) if isinstance(read, Mapping) else {}
+
+
+def _unwrapped(read: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What went wrong, as a problem (RFC 9457) also where it came in the envelope of `/utils`."""
+    told = read.get("error")
+    if not isinstance(told, Mapping):
+        return read
+    return {"code": told.get("code"), "detail": told.get("message"), "errors": told.get("details")}
 
 
 def _retry_after(response: httpx2.Response) -> float | None:

@@ -107,6 +107,13 @@ async def delete_pack(
         raise PackNotFound(pack_name)
 
 
+@router.post("/{pack_name}/permanent-delete", status_code=status.HTTP_204_NO_CONTENT, summary="Delete a pack for good")
+async def delete_pack_for_good(caller: PackWriter, pack_name: PackName, owner: Name | None = None) -> None:
+    """With its memories, their originals and vectors; so, too, those that were deleted under this name, or id."""
+    if not await caller.packs.delete(pack_name, permanent=True, owner=caller.owner(owner)):
+        raise PackNotFound(pack_name)
+
+
 @router.get("/{pack_name}/fading", summary="What fades next")
 async def preview_fading(
     caller: PackReader,
