@@ -106,6 +106,7 @@ async def test_what_is_anothers_is_answered_as_what_is_not_there(app, things, te
                 for id in (pack, "there-is-none")
             ]
             assert_same(answers, pack, "there-is-none")
+            await same_as_missing(http, "POST", f"{PACKS}/{{}}/permanent-delete", None, pack)
             answers = [
                 await http.post(
                     f"{PACKS}/notes/memories",
@@ -138,7 +139,9 @@ async def test_what_is_shared_is_read_by_all_and_changed_by_no_token_of_an_owner
         for method, path, body in (
             ("PATCH", f"{PACKS}/shared", {"description": "mine"}),
             ("DELETE", f"{PACKS}/shared", None),
+            ("POST", f"{PACKS}/shared/permanent-delete", None),
             ("POST", f"{PACKS}/shared/memories", {"content": "mine"}),
+            ("POST", f"{PACKS}/shared/memories/batch", {"memories": [{"content": "mine"}]}),
             ("PATCH", f"/utils/memories/{shared}", {"content": "mine"}),
             ("DELETE", f"/utils/memories/{shared}", None),
             ("POST", f"/utils/memories/{shared}/pin", None),

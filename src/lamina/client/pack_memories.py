@@ -24,6 +24,7 @@ __all__ = ["MOST", "PACKS", "PackMemories"]
 PACKS: Final = ("utils", "context-packs")
 MOST: Final = 2**31 - 1
 _MEMORIES: Final = ("utils", "memories")
+_LAST_PAGE: Final = 1_000_000_000
 
 T = TypeVar("T")
 
@@ -276,25 +277,31 @@ class PackMemories(Resource):
         """The items from `offset` on, at most `limit`, in pages that hold no others: what is listed counts as read."""
         items: builtins.list[T] = []
         place, most = check_whole_number("offset", offset, 0, MOST), PAGE
+        if place:  # how many the server gives at once must be known beforehand: told by a page that is empty
+            most = max(1, (await self._page(asked, read, size=PAGE, number=_LAST_PAGE))[1])
         while limit is None or len(items) < limit:
             size = _tile(place, most if limit is None else min(most, limit - len(items)))
-            query = {**(asked.query or {}), "page_size": size, "page": place // size + 1}
-            page, given, total = await self._ask(
-                Request(method=asked.method, path=asked.path, query=query),
-                lambda answer: (
-                    [read(each) for each in answer["data"]],
-                    int(answer["pagination"]["limit"]),
-                    int(answer["pagination"]["total_items"]),
-                ),
-            )
-            if place and 0 < given < size:  # the server gives fewer at a time, and so this is another page
-                most = given
-                continue
+            page, given, total = await self._page(asked, read, size=size, number=place // size + 1)
             items += page
             place += len(page)
+            most = min(most, max(given, 1))
             if not page or place >= total:
                 break
         return items
+
+    async def _page(
+        self, asked: Request, read: Callable[[Any], T], *, size: int, number: int
+    ) -> tuple[builtins.list[T], int, int]:
+        """The items of the page, how many the server gives at once if that is fewer than the size, and their total."""
+        query = {**(asked.query or {}), "page_size": size, "page": number}
+        return await self._ask(
+            Request(method=asked.method, path=asked.path, query=query),
+            lambda answer: (
+                [read(each) for each in answer["data"]],
+                int(answer["pagination"]["limit"]),
+                int(answer["pagination"]["total_items"]),
+            ),
+        )
 
 
 def _tile(place: int, most: int) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 
 from lamina.client.reading import degraded_of, instant
-from lamina.client.resource import sendable
-from lamina.domain.memory import DEFAULT_NAME, UNSET
+from lamina.domain.memory import DEFAULT_NAME
 from lamina.domain.pack import (
     MemoryType,
     Pack,
@@ -27,9 +27,9 @@ from lamina.domain.pack import (
 from lamina.domain.pack_decay import Decay, Tier
 from lamina.domain.recall import Results
 from lamina.errors import InvalidInput
-from lamina.memory.inputs import read_instant, read_tags
+from lamina.packs.changing import memory_fields
 from lamina.packs.fading import FadingStep
-from lamina.packs.inputs import PackMemoryInput, read_decay, read_relationships
+from lamina.packs.inputs import PackMemoryInput
 
 __all__ = [
     "hits_of",
@@ -126,50 +126,39 @@ def step_of(data: Json, pack: str) -> FadingStep:
     )
 
 
-def sendable_decay(value: object) -> dict[str, Any] | None:
-    """The decay as it can be sent; raises as `ContextPacks.create`."""
-    decay = read_decay(value)
+def sendable_decay(decay: Decay | None) -> dict[str, Any] | None:
+    """The decay as it can be sent."""
     return None if decay is None else {"unit": decay.unit / timedelta(seconds=1), "steps": list(decay.steps)}
 
 
 def new_memory(given: PackMemoryInput) -> dict[str, Any]:
-    """What a caller says about a memory to add, as it can be sent.
+    """What a caller says about a memory to add, read, checked and as it can be sent.
 
     Raises:
         InvalidInput: an argument cannot be taken. InvalidType: likewise, for its type.
     """
     if given.id is not None:
         raise InvalidInput("id", "is the server's to make", "Leave it out, and use `name` for a label of your own.")
-    fields = {
-        "content": given.content,
-        "memory_type": given.memory_type,
-        "name": given.name,
-        "source": given.source,
-        "confidence": given.confidence,
-        "provenance": given.provenance,
-        "tags": given.tags,
-        "metadata": given.metadata,
-        "relationships": given.relationships,
-        "expires_at": given.expires_at,
-    }
-    return sendable_memory({name: value for name, value in fields.items() if value is not None})
+    said = {each.name: getattr(given, each.name) for each in dataclasses.fields(given) if each.name != "id"}
+    optional = ("name", "provenance", "expires_at")
+    return sendable_memory({name: value for name, value in said.items() if value is not None or name not in optional})
 
 
-def sendable_memory(fields: Json) -> dict[str, Any]:
-    """The given fields of a memory as they can be sent, what is None as well; without those that are unset."""
-    given = {name: value for name, value in fields.items() if value is not UNSET}
-    if given.get("tags") is not None:
-        given["tags"] = read_tags("tags", given["tags"])
-    if "expires_at" in given:
-        given["expires_at"] = read_instant("expires_at", given["expires_at"])
-    if given.get("relationships") is not None:
-        related = read_relationships(given["relationships"])
-        given["relationships"] = [{"type": each.type, "target_id": each.target_id} for each in related]
-    facts: dict[str, Any] = {name: given.pop(name) for name in _TOLD if name in given}
-    if "metadata" in given:
-        facts["custom"] = given.pop("metadata")
-    unsaid = {name: None for name, value in given.items() if value is None}
-    return {**sendable(given), **unsaid, **({"metadata": facts} if facts else {})}
+def sendable_memory(given: Json) -> dict[str, Any]:
+    """The given fields of a memory, read, checked and as they can be sent, what is None as well.
+
+    Raises:
+        InvalidInput: an argument cannot be taken, or none is given. InvalidType: likewise, for its type.
+    """
+    fields = memory_fields(**given)
+    facts: dict[str, Any] = {name: fields.pop(name) for name in _TOLD if name in fields}
+    if "metadata" in fields:
+        facts["custom"] = fields.pop("metadata")
+    if "relationships" in fields:
+        fields["relationships"] = [dataclasses.asdict(each) for each in fields["relationships"]]
+    if fields.get("expires_at") is not None:
+        fields["expires_at"] = fields["expires_at"].isoformat()
+    return {**fields, "metadata": facts} if facts else fields
 
 
 def _head(data: Json) -> dict[str, Any]:

@@ -27,8 +27,9 @@ from lamina.domain.storable_pack import check_pack_name
 from lamina.domain.validation import check_whole_number
 from lamina.errors import PackNotFound
 from lamina.memory.inputs import read_tags
+from lamina.packs.changing import pack_changes
 from lamina.packs.fading import FadingStep
-from lamina.packs.inputs import read_by, read_flag, read_names
+from lamina.packs.inputs import read_by, read_decay, read_flag, read_kind, read_metadata, read_names, read_text
 
 __all__ = ["Packs"]
 
@@ -61,12 +62,12 @@ class Packs(PackMemories):
         """
         body = {
             "name": check_pack_name(name),
-            "type": type,
-            "description": description,
+            "type": read_kind("type", type, PackType),
+            "description": read_text("description", description),
             "tags": read_tags("tags", tags),
             "owner": self._for(owner),
-            "metadata": metadata,
-            "decay": sendable_decay(decay),
+            "metadata": read_metadata(metadata),
+            "decay": sendable_decay(read_decay(decay)),
         }
         return await self._ask(Request(method="POST", path=PACKS, body=sendable(body)), _whole)
 
@@ -129,16 +130,17 @@ class Packs(PackMemories):
             Conflict: it has another revision than the expected one.
             PackExists: the new name is taken.
         """
-        given = {
-            "name": new_name,
-            "type": type,
-            "description": description,
-            "tags": tags if isinstance(tags, Unset) else read_tags("tags", tags),
-            "metadata": metadata,
-            "decay": decay if isinstance(decay, Unset) else sendable_decay(decay),
-            "status": status,
-        }
-        body = {field: value for field, value in given.items() if not isinstance(value, Unset)}
+        body = pack_changes(
+            name=new_name,
+            type=type,
+            description=description,
+            tags=tags,
+            metadata=metadata,
+            decay=decay,
+            status=status,
+        )
+        if "decay" in body:
+            body["decay"] = sendable_decay(body["decay"])
         asked = self._of_pack("PATCH", name, owner=owner, body=body, if_match=if_match(expected_revision))
         return await self._ask(asked, _whole)
 
