@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-__all__ = ["EMPTY", "READS", "UNASKED", "WRITES", "Row"]
+__all__ = ["CLAIMS", "EMPTY", "READS", "UNASKED", "WRITES", "Row"]
 
 ALL_LAYERS = ["working", "session", "longterm", "organizational", "global"]
 SECRET = {"query": "the secret"}
@@ -44,9 +45,7 @@ class Row:
     @property
     def has_names(self):
         """Whether it names a thing that may be another's."""
-        return "{" in json.dumps([self.at, self.query, self.body]).replace("{my_", "").replace("{}", "").replace(
-            '{"', ""
-        )
+        return bool(re.search(r"\{(?!my_)[a-z_]+\}", json.dumps([self.at, self.query, self.body])))
 
     def asked(self, names, my_names, owner=None, **query):
         """The method, the path and the options of the request, with these names in it, and the owner if it is given."""
@@ -257,18 +256,29 @@ EMPTY = {
 }
 """Of a session that is not there these show, find and delete nothing, as in the library; all other paths are 404."""
 
+_TALK = {"messages": [_SAID]}
+_EVENTS = {"events": [{"message": _SAID}]}
+_GOALS = ({"thread_id": "{thread}"}, {"metadata": {"thread_id": "{thread}"}}, {"metadata": {"threadId": "{thread}"}})
+_NEW = {"id": "{memory}", "content": "mine"}
+
+CLAIMS = (
+    (409, Row("POST /v1/memories", body=_NEW)),
+    (409, Row("POST /v1/memories/batch", body={"memories": [_NEW]}, named_in="nowhere")),
+    (409, Row("POST /v1/threads", body={"id": "{thread}"})),
+    (404, Row("POST /v1/threads/{id}/messages", at=_THREAD, body=_TALK, named_in="query")),
+    (409, Row("POST /v1/sessions/{session}/events", at=_SESSION, body=_EVENTS, named_in="query")),
+    *((404, Row("POST /v1/intents", body={"goal": "mine", **thread})) for thread in _GOALS),
+    *((404, Row("POST /v1/intents/stream", body={"goal": "mine", **thread})) for thread in _GOALS),
+)
+"""What would make a thing under an id that another owner of the tenant has taken, and what that is answered with."""
+
 UNASKED = {
-    "POST /v1/memories": "makes a new one for the asker; an id that is taken is a conflict",
-    "POST /v1/memories/batch": "as the one above",
-    "POST /v1/threads": "makes a new one for the asker; an id that is taken is a conflict",
-    "POST /v1/threads/{id}/messages": "makes the thread where there is none, so that there is nothing to compare with",
-    "POST /v1/sessions/{session}/events": "makes the session where there is none; one of another is a conflict",
     "DELETE /v1/sessions": "names none: deletes the asker's own",
     "POST /v1/documents": "makes a new one for the asker, or replaces the asker's own",
     "POST /v1/documents/files": "as the one above",
     "POST /utils/context-packs": "makes a new one for the asker",
     "POST /v1/maintenance": "of the whole tenant: refused to a token of an owner",
-    "GET /v1/stats": "counts of the whole tenant: refused to a token of an owner",
-    "POST /v1/import": "of the whole tenant: refused to a token of an owner",
+    "GET /v1/stats": "as the one above",
+    "POST /v1/import": "as the one above",
 }
-"""Routes that read nothing of anybody's, each with the reason."""
+"""Routes that tell of nobody's things, each with the reason."""

@@ -159,7 +159,7 @@ async def _conversations(http, names):
 
 async def _document(http, names):
     source = names["source"]
-    body = {"content": f"The secret of {source} in a file.", "source": source, "metadata": {"note": source}}
+    body = {"content": f"The secret of {source} in a file.", "source": "notes.md", "metadata": {"note": source}}
     return (await _done(http, "POST", "/v1/documents", body))["id"]
 
 
