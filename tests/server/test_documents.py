@@ -6,7 +6,6 @@ import io
 import zipfile
 
 import pytest
-from served import OWNERS, clients_of_owners
 
 ANY = "application/octet-stream"
 TEA = "# Tea\n\nGreen tea is brewed at eighty degrees.\n\n# Coffee\n\nCoffee is brewed at ninety-four degrees.\n"
@@ -179,27 +178,3 @@ async def test_what_cannot_be_taken_is_422_and_names_the_field(http, path, body,
     assert answer.status_code == 422, answer.text
     assert field in answer.json()["errors"][0]["field"]
     assert (await http.get("/v1/documents")).json()["data"] == []
-
-
-async def test_an_owner_sees_its_own_and_the_shared_documents_and_changes_its_own_alone(kernel):
-    ids = {owner: await kernel.rag.ingest(f"the secret of {owner!r}", "a.md", owner=owner) for owner in OWNERS}
-    shared = await kernel.rag.ingest("the secret of everybody", "shared.md")
-    async with clients_of_owners(kernel) as clients:
-        missing = (await clients["a"].get("/v1/documents/missing")).text
-        for owner in OWNERS:
-            http = clients[owner]
-            seen = {each["id"] for each in (await http.get("/v1/documents")).json()["data"]}
-            body = {"query": "the secret", "top_k": 100}
-            found = (await http.post("/v1/documents/retrieve", json=body)).json()["data"]
-            assert seen == {each["document_id"] for each in found} == {ids[owner], shared}
-            assert (await http.get("/v1/documents/stats")).json()["documents"] == 2
-            assert (await http.delete(f"/v1/documents/{shared}")).status_code == 403
-            for other in set(OWNERS) - {owner}:
-                for answer in (
-                    await http.get(f"/v1/documents/{ids[other]}"),
-                    await http.get(f"/v1/documents/{ids[other]}/chunks"),
-                    await http.delete(f"/v1/documents/{ids[other]}"),
-                ):
-                    assert answer.text.replace(ids[other], "missing") == missing
-            assert (await http.get("/v1/documents", params={"owner": "x"})).status_code == 403
-    assert len(await kernel.rag.list_documents()) == len(OWNERS) + 1
