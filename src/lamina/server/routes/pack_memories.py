@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Response, status
 from pydantic import StringConstraints
 
 from lamina.domain.pack import MemoryType, PackMemory
-from lamina.errors import MemoryNotFound
+from lamina.errors import InvalidInput, MemoryNotFound
 from lamina.server.numbered_pages import Found, NumberedPage, Single
 from lamina.server.pack_callers import PackCaller, PackReader, PackWriter
 from lamina.server.preconditions import OptionalPrecondition, set_etag
@@ -48,7 +48,9 @@ async def list_memories(
     include: Include = None,
     owner: Name | None = None,
 ) -> Found[PackMemoryShown]:
-    """Oldest first, or with a `query` the best first, cut from the best that the server gives at once.
+    """Oldest first, or with a `query` the best first, of which no page goes beyond the best 100.
+
+    That bound is the server's `max_results`, if it is lower; a page behind it is refused.
 
     Being listed is being read: those of the page, and no others, come back whole and count one access, unless `touch`
     is off; then they are shown as their tiers have left them.
@@ -136,8 +138,10 @@ async def delete_memory(
 ) -> None:
     """Nobody finds it any more; it is kept, hidden, until it is deleted for good."""
     whose = caller.owner(owner)
-    precondition.check((await caller.packs.memory(id, touch=False, owner=whose)).revision)
-    if not await caller.packs.delete_memory(id, owner=whose):
+    expected = precondition.check((await caller.packs.memory(id, touch=False, owner=whose)).revision)
+    with precondition.held():
+        gone = await caller.packs.delete_memory(id, owner=whose, expected_revision=expected)
+    if not gone:
         raise MemoryNotFound(id)
 
 
@@ -202,7 +206,14 @@ async def _best(
     touch: bool,
     include: Include,
 ) -> Found[PackMemoryShown]:
-    """A page of a ranking; what is on other pages is not read."""
+    """A page of a ranking; what is on other pages is not read.
+
+    Raises:
+        InvalidInput: the page begins behind the last one that a ranking has.
+    """
+    if page.offset >= caller.max_results:
+        problem = f"begins behind the best {caller.max_results}, which are all that a query gives"
+        raise InvalidInput("page", problem, "Ask for an earlier page, or say in the query more of what is wanted.")
     ranked = await caller.packs.rank(pack, query, **asked, limit=caller.max_results)
     scores = {hit.memory.id: hit.score for hit in ranked[page.offset : page.offset + page.limit]}
     memories = await caller.packs.read(scores, touch=touch, owner=asked["owner"]) if scores else []
