@@ -449,6 +449,7 @@ async def test_of_two_changes_over_one_revision_one_wins_and_the_other_is_told(h
         ("GET", f"{PACKS}/chip_domain/memories?limit=1000000000", None, "limit"),
         ("GET", f"{PACKS}/chip_domain/memories?min_confidence=2", None, "min_confidence"),
         ("GET", f"{PACKS}/chip_domain/memories?query=", None, "query"),
+        ("GET", f"{PACKS}/chip_domain/memories?query=x&limit=20&page=6", None, "page"),
         ("GET", f"{PACKS}/chip_domain/memories?touch=maybe", None, "touch"),
         ("GET", f"{PACKS}/chip_domain/memories?include=everything", None, "include"),
         ("GET", f"{PACKS}/chip_domain/memories?query=x&include_archived=true", None, "include_archived"),

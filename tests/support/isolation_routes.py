@@ -227,6 +227,10 @@ WRITES = (
     Row("DELETE /v1/documents/{id}", at=_DOCUMENT),
     Row("PATCH /utils/context-packs/{pack_name}", at=_PACK, body={"description": "mine"}, named_in="query"),
     Row("DELETE /utils/context-packs/{pack_name}", at=_PACK),
+    Row("POST /utils/context-packs/{pack_name}/permanent-delete", at=_PACK),
+    Row(
+        "POST /utils/context-packs/{pack_name}/memories/batch", at=_PACK, body={"memories": [_EDIT]}, named_in="query"
+    ),
     Row("POST /utils/context-packs/{pack_name}/memories", at=_PACK, body=_EDIT, named_in="query"),
     Row(
         "POST /utils/context-packs/{pack_name}/memories", at={"pack_name": "{my_pack}"}, body=_RELATED, named_in="query"

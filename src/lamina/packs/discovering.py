@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import heapq
+from array import array
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isnan, nan
 from typing import Final
 
 from lamina.domain.closeness import cosines
-from lamina.domain.lexical import similarities
+from lamina.domain.lexical import index_terms, query_terms, similarity, term_weights
 from lamina.domain.memory import Vector
-from lamina.domain.pack import Pack, PackMatch, PackType
+from lamina.domain.pack import PackFace, PackMatch, PackStatus, PackType
 from lamina.domain.recall import Degraded, Leg, Reason, Results
 from lamina.domain.validation import check_vector
 from lamina.errors import ProviderError
@@ -23,6 +27,8 @@ __all__ = ["DiscoverRequest", "Discoverer"]
 
 _FEW: Final = 200
 """More packs than these are compared in a thread, so that nobody else waits for it."""
+_PAGE: Final = 1_000
+"""Packs that are held at a time."""
 
 _comparing = WorkerThreads("lamina-discoveries", 2)
 
@@ -51,36 +57,38 @@ class Discoverer:
         """The best active packs, best first, ties by name; none that has nothing to do with the query at all.
 
         The score is made of the vectors' closeness and the words in common, as in a recall; of the words alone
-        for a pack without a vector of the embedder's model.
+        for a pack without a vector of the embedder's model. All packs are looked at, a page of them at a time.
         """
-        packs = await self._candidates(request)
         degraded: list[Degraded] = []
-        vector = await self._vector(request.query, packs, degraded)
-        vectors = self._comparable(packs, vector)
-        if vector is not None and len(vectors) < len(packs):
+        asked = self._asked(request)
+        page = await self._store.pack_faces(asked, limit=_PAGE)
+        vector = await self._vector(request.query, degraded) if page or self._embedder is None else None
+        ranking = _Ranking(request, vector, self._mark(vector))
+        while page:
+            if len(page) > _FEW:
+                await _comparing.run(ranking.add, page)
+            else:
+                ranking.add(page)
+            page = await self._store.pack_faces(asked, limit=_PAGE, after=page[-1].id) if len(page) == _PAGE else []
+        if vector is not None and ranking.is_without_vectors:
             degraded.append(Degraded(Leg.VECTOR, Reason.SOME_WITHOUT_VECTOR))
-        if len(packs) > _FEW:
-            found = await _comparing.run(_best, request, packs, vector, vectors)
-        else:
-            found = _best(request, packs, vector, vectors)
-        return Results(found, degraded=tuple(degraded))
+        best = await _comparing.run(ranking.best) if len(ranking) > _FEW else ranking.best()
+        return Results(await self._shown(best), degraded=tuple(degraded))
 
-    async def _candidates(self, request: DiscoverRequest) -> list[Pack]:
-        query = PackQuery(
-            tenant=self._tenant,
-            owner=request.owner,
-            type=request.type,
-            tag=request.tags[0] if request.tags else None,
-        )
-        packs = await self._store.list_packs(query, include_embeddings=self._embedder is not None)
-        return [pack for pack in packs if set(request.tags) <= set(pack.tags)]
+    async def _shown(self, best: Sequence[tuple[str, float]]) -> list[PackMatch]:
+        """The matches, as the packs are now; without those that are gone meanwhile."""
+        found = await self._store.get_packs(self._tenant, [id for id, _ in best]) if best else []
+        packs = {pack.id: summary_of(pack) for pack in found if pack.status is PackStatus.ACTIVE}
+        return [PackMatch(packs[id], score) for id, score in best if id in packs]
 
-    async def _vector(self, query: str, packs: Sequence[Pack], degraded: list[Degraded]) -> Vector | None:
+    def _asked(self, request: DiscoverRequest) -> PackQuery:
+        tag = request.tags[0] if request.tags else None
+        return PackQuery(tenant=self._tenant, owner=request.owner, type=request.type, tag=tag)
+
+    async def _vector(self, query: str, degraded: list[Degraded]) -> Vector | None:
         """The query's vector; None where there is none to compare."""
         if self._embedder is None:
             degraded.append(Degraded(Leg.VECTOR, Reason.NO_EMBEDDER))
-            return None
-        if not packs:
             return None
         try:
             vector = await self._embedder.embed_query(query)
@@ -93,27 +101,66 @@ class Discoverer:
             return None
         return vector
 
-    def _comparable(self, packs: Sequence[Pack], vector: Vector | None) -> dict[str, Vector]:
-        """The vectors of packs that the model of the query's has made, by the packs' ids."""
+    def _mark(self, vector: Vector | None) -> str | None:
+        """Of the model whose vectors can be compared with this one."""
         if vector is None or self._embedder is None:
-            return {}
-        mark = str(Fingerprint(self._embedder.provider, self._embedder.model, len(vector)))
-        return {pack.id: pack.embedding for pack in packs if pack.fingerprint == mark and pack.embedding is not None}
+            return None
+        return str(Fingerprint(self._embedder.provider, self._embedder.model, len(vector)))
 
 
-def _best(
-    request: DiscoverRequest, packs: Sequence[Pack], vector: Vector | None, vectors: Mapping[str, Vector]
-) -> list[PackMatch]:
-    """The best of the packs by closeness, where both have a vector, and by words."""
-    near: dict[str, float] = {}
-    if vector is not None:
-        near = dict(zip(vectors, cosines(vector, list(vectors.values())), strict=True))
-    in_common = similarities(request.query, list(map(pack_text, packs)))
-    weight = text_weight(request.query)
-    matches = [
-        PackMatch(summary_of(pack), fuse(near.get(pack.id), words, weight))
-        for pack, words in zip(packs, in_common, strict=True)
-    ]
-    matches.sort(key=lambda match: (-match.score, match.pack.name, match.pack.id))
-    found = [match for match in matches if match.score > 0 and match.score >= request.min_score]
-    return found[: request.limit]
+class _Ranking:
+    """The packs seen so far, of each no more than what decides its place.
+
+    How much a word weighs is known only when all are seen, so that which words of the query a pack has is kept, in
+    sets that packs share: there are few different ones.
+    """
+
+    def __init__(self, request: DiscoverRequest, vector: Vector | None, mark: str | None) -> None:
+        self._request = request
+        self._vector = vector
+        self._mark = mark
+        self._terms = query_terms(request.query)
+        self._forms = frozenset(form for term in self._terms for form in term.forms)
+        self._seen: list[tuple[str, str]] = []
+        self._words: list[frozenset[str]] = []
+        self._near = array("d")
+        self._alike: dict[frozenset[str], frozenset[str]] = {}
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    @property
+    def is_without_vectors(self) -> bool:
+        """Whether one of the packs has no vector that can be compared."""
+        return any(map(isnan, self._near))
+
+    def add(self, page: Sequence[PackFace]) -> None:
+        """Take note of those that have all the tags."""
+        faces = [each for each in page if set(self._request.tags) <= set(each.tags)]
+        near: dict[str, float] = {}
+        if self._vector is not None:
+            vectors = {
+                each.id: each.embedding
+                for each in faces
+                if each.fingerprint == self._mark and each.embedding is not None
+            }
+            near = dict(zip(vectors, cosines(self._vector, list(vectors.values())), strict=True))
+        for each in faces:
+            words = self._forms.intersection(index_terms(pack_text(each)))
+            self._words.append(self._alike.setdefault(words, words))
+            self._seen.append((each.name, each.id))
+            self._near.append(near.get(each.id, nan))
+
+    def best(self) -> list[tuple[str, float]]:
+        """The ids and scores of the best, best first."""
+        counts = Counter(self._words)
+        frequencies = {form: sum(count for words, count in counts.items() if form in words) for form in self._forms}
+        weights = term_weights(self._terms, len(self), frequencies)
+        in_common = {words: similarity(self._terms, weights, words) for words in counts}
+        weight = text_weight(self._request.query)
+        ranked = (
+            (-fuse(None if isnan(near) else near, in_common[words], weight), place)
+            for near, words, place in zip(self._near, self._words, self._seen, strict=True)
+        )
+        found = ((score, place) for score, place in ranked if score < 0 and -score >= self._request.min_score)
+        return [(id, -score) for score, (_, id) in heapq.nsmallest(self._request.limit, found)]

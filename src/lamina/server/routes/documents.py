@@ -103,11 +103,12 @@ async def ingest_file(
 
 @router.get("", summary="List documents")
 async def list_documents(caller: Reader, paging: Paging, owner: Name | None = None) -> Page[Document]:
-    """By source and then id. With an owner: that owner's own, and those that all share."""
-    rows = await caller.kernel.rag.list_documents(
-        owner=caller.owner(owner), limit=paging.limit + 1, offset=paging.offset
-    )
-    return paging.counted(rows, Document.of)
+    """By source and then id. With an owner: that owner's own, and those that all share.
+
+    Pages tile, whatever is added or deleted meanwhile.
+    """
+    rows = await caller.kernel.rag.list_documents(owner=caller.owner(owner), limit=paging.limit + 1, after=paging.name)
+    return paging.sorted(rows, Document.of, lambda head: (head.source, head.id))
 
 
 @router.get("/stats", summary="How many documents there are")
@@ -142,9 +143,10 @@ async def delete_document(caller: Writer, id: Name, owner: Name | None = None) -
 
 @router.get("/{id}/chunks", summary="The chunks of a document")
 async def list_chunks(caller: Reader, paging: Paging, id: Name, owner: Name | None = None) -> Page[Chunk]:
-    """All of them in order, with the score 1."""
+    """All of them in order, with the score 1. A cursor is refused once the document was taken in anew."""
     rows = await caller.kernel.rag.chunks(id, owner=caller.owner(owner))
-    return paging.counted(rows[paging.offset : paging.offset + paging.limit + 1], Chunk.of)
+    place = paging.behind([row.id for row in rows])
+    return paging.sorted(rows[place : place + paging.limit + 1], Chunk.of, lambda chunk: (chunk.id,))
 
 
 async def _found(caller: Caller, id: str, owner: str | None) -> domain.Document:

@@ -56,7 +56,9 @@ async def list_memories(
     include: Include = None,
     owner: Name | None = None,
 ) -> Found[PackMemoryShown]:
-    """Oldest first, or with a `query` the best first, cut from the best that the server gives at once.
+    """Oldest first, or with a `query` the best first, of which no page goes beyond the best 100.
+
+    That bound is the server's `max_results`, if it is lower; a page behind it is refused.
 
     Being listed is being read: those of the page, and no others, come back whole and count one access, unless `touch`
     is off; then they are shown as their tiers have left them. Archived ones, which no `query` finds, are listed where
@@ -160,8 +162,10 @@ async def delete_memory(
 ) -> None:
     """Nobody finds it any more; it is kept, hidden, until it is deleted for good."""
     whose = caller.owner(owner)
-    precondition.check((await caller.packs.memory(id, touch=False, owner=whose)).revision)
-    if not await caller.packs.delete_memory(id, owner=whose):
+    expected = precondition.check((await caller.packs.memory(id, touch=False, owner=whose)).revision)
+    with precondition.held():
+        gone = await caller.packs.delete_memory(id, owner=whose, expected_revision=expected)
+    if not gone:
         raise MemoryNotFound(id)
 
 
@@ -226,7 +230,14 @@ async def _best(
     touch: bool,
     include: Include,
 ) -> Found[PackMemoryShown]:
-    """A page of a ranking; what is on other pages is not read."""
+    """A page of a ranking; what is on other pages is not read.
+
+    Raises:
+        InvalidInput: the page begins behind the last one that a ranking has.
+    """
+    if page.offset >= caller.max_results:
+        problem = f"begins behind the best {caller.max_results}, which are all that a query gives"
+        raise InvalidInput("page", problem, "Ask for an earlier page, or say in the query more of what is wanted.")
     ranked = await caller.packs.rank(pack, query, **asked, limit=caller.max_results)
     hits = {hit.memory.id: hit for hit in ranked[page.offset : page.offset + page.limit]}
     memories = await caller.packs.read(hits, touch=touch, owner=asked["owner"]) if hits else []

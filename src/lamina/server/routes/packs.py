@@ -102,8 +102,10 @@ async def delete_pack(
 ) -> None:
     """With its memories; nobody finds them any more, and the name is free. They are kept, hidden."""
     whose = caller.owner(owner)
-    precondition.check((await caller.packs.get(pack_name, owner=whose)).revision)
-    if not await caller.packs.delete(pack_name, owner=whose):
+    expected = precondition.check((await caller.packs.get(pack_name, owner=whose)).revision)
+    with precondition.held():
+        gone = await caller.packs.delete(pack_name, owner=whose, expected_revision=expected)
+    if not gone:
         raise PackNotFound(pack_name)
 
 
