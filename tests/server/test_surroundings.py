@@ -12,6 +12,8 @@ from fastapi import APIRouter
 from fastapi.responses import StreamingResponse
 from served import TOKEN, app_of, client_of
 
+from lamina.server.app import ask_for_tokens
+from lamina.server.authentication import one_of
 from lamina.server.caller import Reader
 from lamina.server.logs import configure_logs
 from lamina.settings import RateLimit, ServerConfig
@@ -150,6 +152,17 @@ async def test_each_token_has_a_rate_of_its_own():
             for each in (TOKEN, "other", TOKEN, "other")
         ]
     assert statuses == [200, 200, 429, 429]
+
+
+@pytest.mark.parametrize(
+    ("settings", "last"), [({}, 429), ({"rate_limited": False}, 200), ({"rate_limit": RateLimit(burst=9)}, 200)]
+)
+async def test_a_limit_holds_from_when_tokens_are_asked_for_unless_the_settings_say_otherwise(settings, last):
+    app = app_of(router, auth=None, settings=ServerConfig(**settings))
+    async with client_of(app) as http:
+        assert [(await http.get("/v1/parts/long")).status_code for _ in range(3)] == [200] * 3
+        ask_for_tokens(app, one_of({TOKEN}), limit=RateLimit(per_second=0.1, burst=1))
+        assert [(await http.get("/v1/parts/long")).status_code for _ in range(2)] == [200, last]
 
 
 @pytest.mark.parametrize("settings", [{}, {"rate_limit": RateLimit(burst=1), "rate_limited": False}])

@@ -45,7 +45,7 @@ from lamina.server.routes import (
     transfer,
 )
 from lamina.server.strict_requests import check_request
-from lamina.settings import ServerConfig
+from lamina.settings import RateLimit, ServerConfig
 
 __all__ = ["Kernels", "ask_for_tokens", "create_app"]
 
@@ -123,6 +123,7 @@ def create_app(
     app.state.metrics = Metrics()
     authenticate = auth if auth is None or callable(auth) else one_of(auth)
     app.state.authenticate = authenticate
+    app.state.rate_limit = settings.rate_limit if settings.rate_limited else None
     answer_errors(app)
     for part in _PARTS:
         app.include_router(part.router)
@@ -149,8 +150,14 @@ def _mcp(app: FastAPI) -> Any:
     return mount_mcp(app)
 
 
-def ask_for_tokens(app: FastAPI, authenticate: Authenticate) -> None:
-    """From now on let in nobody without a token; for an app that was made without `auth`."""
+def ask_for_tokens(app: FastAPI, authenticate: Authenticate, *, limit: RateLimit | None = None) -> None:
+    """From now on let in nobody without a token; for an app that was made without `auth`.
+
+    `limit` holds from now on where the settings say none, unless they say that there is to be none.
+    """
+    settings: ServerConfig = app.state.settings
+    if settings.rate_limited and settings.rate_limit is None:
+        app.state.rate_limit = limit
     app.state.authenticate = authenticate
 
 
@@ -162,8 +169,7 @@ def _surround(app: FastAPI, settings: ServerConfig, authenticate: Authenticate |
     lease = _LEASE_WITHOUT_TIME_LIMIT if seconds is None else timedelta(seconds=seconds) + _LEASE_BEYOND_THE_TIME_LIMIT
     app.add_middleware(Idempotency, requests=app.state.store or RequestsInProcess(), clock=clock, lease=lease)
     app.add_middleware(Bodies, limit=settings.max_body_bytes, stream_limit=settings.max_import_bytes)
-    if settings.rate_limited and settings.rate_limit is not None:
-        app.add_middleware(RateLimits, limit=settings.rate_limit)
+    app.add_middleware(RateLimits, limit=lambda: app.state.rate_limit)
     app.add_middleware(Authenticating, authenticate=lambda: app.state.authenticate)
     if settings.gzip_minimum is not None:
         app.add_middleware(GZipMiddleware, minimum_size=settings.gzip_minimum, compresslevel=5)
