@@ -97,8 +97,6 @@ def test_the_first_token_shuts_the_door_of_a_server_that_runs_already(
             time.sleep(0.1)
         assert asked(address, "/v1/memories/x", made["secret"]) == 404
         assert asked(address, "/healthz") == 200
-        with httpx2.Client(base_url=address, headers={"Authorization": f"Bearer {made['secret']}"}) as http:
-            assert any(http.get("/healthz").status_code == 429 for _ in range(1000)), "the default limit holds too"
 
 
 def test_without_a_token_other_machines_are_not_let_in(lamina: Callable[..., Any]) -> None:
