@@ -14,11 +14,13 @@ from starlette.middleware.gzip import GZipMiddleware
 from lamina._version import __version__
 from lamina.errors import ScopeError
 from lamina.kernel import Kernel
+from lamina.memory.counting import MemoryCounts
 from lamina.ports.clock import Clock, utc_now
 from lamina.ports.server_store import ServerStore
 from lamina.server.answering import answer_errors
 from lamina.server.authentication import one_of
 from lamina.server.description import describe
+from lamina.server.inventory import Inventory
 from lamina.server.metrics import Metrics
 from lamina.server.middleware.authenticating import Authenticating
 from lamina.server.middleware.bodies import Bodies
@@ -87,6 +89,9 @@ class _OneKernel:
             raise ScopeError("This server does not serve the tenant of the token.")
         return self._kernel
 
+    async def count_memories(self) -> MemoryCounts:
+        return await self._kernel.memory_engine.count_by_layer()
+
 
 def create_app(
     kernel: Kernel | Kernels,
@@ -121,6 +126,7 @@ def create_app(
     app.state.settings = settings
     app.state.store = store
     app.state.metrics = Metrics()
+    app.state.inventory = Inventory(app.state.kernels, store, app.state.metrics)
     authenticate = auth if auth is None or callable(auth) else one_of(auth)
     app.state.authenticate = authenticate
     app.state.rate_limit = settings.rate_limit if settings.rate_limited else None
@@ -137,6 +143,7 @@ def create_app(
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     kernel: Kernel | None = app.state.started_here
     async with AsyncExitStack() as open_parts:
+        open_parts.push_async_callback(app.state.inventory.close)
         if kernel is not None and not kernel.is_started:  # whoever started it stops it
             await open_parts.enter_async_context(kernel)
         if app.state.mcp is not None:
