@@ -144,3 +144,10 @@ async def test_without_a_store_nothing_of_it_is_told(kernels):
     metrics = Metrics()
     await Inventory(kernels, None, metrics).refresh()
     assert not [name for name in figures(metrics.exposition().decode()) if name.startswith(("lamina_mem", "lamina_db"))]
+
+
+async def test_a_server_over_one_kernel_tells_its_memories_too(kernel, http):
+    await kernel.memory_engine.store("Mira likes tea.")
+    told = figures((await http.get("/metrics")).text)
+    assert (told['lamina_memories{layer="longterm"}'], told["lamina_memories_expired"]) == (1, 0)
+    assert "lamina_db_size_bytes" not in told

@@ -16,7 +16,6 @@ from lamina.domain.validation import check_whole_number
 from lamina.errors import InvalidInput, InvalidType
 from lamina.memory.access import AccessCounters
 from lamina.memory.backend import MemoryBackend
-from lamina.memory.counting import MemoryCounts, count_memories
 from lamina.memory.decay import DecayReport
 from lamina.memory.earlier import MigrationReport
 from lamina.memory.embedding import Progress, ReembedReport
@@ -305,10 +304,6 @@ class MemoryEngine:
         """How many memories the filters admit."""
         scope, filter = self._runtime.read(self._runtime.clock(), filters)
         return await self._forgetter.count(scope, filter)
-
-    async def count_by_layer(self) -> MemoryCounts:
-        """How many memories the tenant has in each layer, and how many that have expired are not purged yet."""
-        return await count_memories(self._runtime.stores(), self._runtime.tenant_scope, self._runtime.clock())
 
     async def stats(self) -> EngineStats:
         """Counts, and the state of the vectors."""

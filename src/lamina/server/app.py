@@ -90,7 +90,8 @@ class _OneKernel:
         return self._kernel
 
     async def count_memories(self) -> MemoryCounts:
-        return await self._kernel.memory_engine.count_by_layer()
+        stats = await self._kernel.memory_engine.stats()
+        return MemoryCounts(stats.by_layer, stats.expired)
 
 
 def create_app(

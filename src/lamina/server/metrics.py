@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, Info, generate_latest
@@ -46,52 +47,34 @@ class Metrics:
     """What one server of one process has done since it was started."""
 
     def __init__(self) -> None:
-        self._registry = CollectorRegistry()
-        self._requests = Counter(
-            "lamina_http_requests",
-            "Requests that were answered.",
-            ["method", "route", "status"],
-            registry=self._registry,
+        self._registry = registry = CollectorRegistry()
+        counter, timer = partial(Counter, registry=registry), partial(Histogram, buckets=_SECONDS, registry=registry)
+        self._requests = counter("lamina_http_requests", "Requests that were answered.", ["method", "route", "status"])
+        self._request_seconds = timer(
+            "lamina_http_request_duration_seconds", "From a request to the end of its answer.", ["method", "route"]
         )
-        self._request_seconds = Histogram(
-            "lamina_http_request_duration_seconds",
-            "From a request to the end of its answer.",
-            ["method", "route"],
-            buckets=_SECONDS,
-            registry=self._registry,
-        )
-        self._operations = Counter(
-            "lamina_memory_operations",
-            "What was done with memories.",
-            ["operation", "outcome"],
-            registry=self._registry,
-        )
-        self._operation_seconds = Histogram(
-            "lamina_memory_operation_duration_seconds",
-            "How long what was done with memories took.",
-            ["operation"],
-            buckets=_SECONDS,
-            registry=self._registry,
+        self._operations = counter("lamina_memory_operations", "What was done with memories.", ["operation", "outcome"])
+        self._operation_seconds = timer(
+            "lamina_memory_operation_duration_seconds", "How long what was done with memories took.", ["operation"]
         )
         self._records = Histogram(
-            "lamina_search_results", "How many memories a search gave.", buckets=_COUNTS, registry=self._registry
+            "lamina_search_results", "How many memories a search gave.", buckets=_COUNTS, registry=registry
         )
         self._context_tokens = Histogram(
             "lamina_context_tokens",
             "Tokens of a context: of what was sent, and of what was found and left out.",
             ["decision"],
             buckets=_TOKENS,
-            registry=self._registry,
+            registry=registry,
         )
-        self._embedding_requests = Counter(
+        self._embedding_requests = counter(
             "lamina_embedding_requests",
             "Requests for vectors that reached the embedder: those that a cache answered are not among them.",
             ["provider", "outcome"],
-            registry=self._registry,
         )
         self._stored = _Stored()
-        self._registry.register(self._stored)
-        Info("lamina_build", "Which Lamina this is.", registry=self._registry).info({"version": __version__})
+        registry.register(self._stored)
+        Info("lamina_build", "Which Lamina this is.", registry=registry).info({"version": __version__})
 
     def request(self, *, method: str, route: str, status: int, seconds: float) -> None:
         """A request was answered."""
