@@ -140,15 +140,19 @@ def tell_of_context(*, included: int, dropped: int) -> None:
 
 @contextmanager
 def embedding_request(provider: str) -> Iterator[None]:
-    """Tell the observer of a request for vectors, at its end; no span is made."""
-    error: str | None = None
+    """Tell the observer of a request for vectors, at its end; no span is made.
+
+    An embedder may stand over another one that is counted too: what happens inside is not told again.
+    """
+    observer, error = _observer.get(), None
+    token = _observer.set(None)
     try:
         yield
     except BaseException as failure:
         error = type(failure).__name__
         raise
     finally:
-        observer = _observer.get()
+        _observer.reset(token)
         if observer is not None:
             observer.embedding_request(provider, error=error)
 
