@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 
 import pytest
@@ -102,6 +103,42 @@ async def test_a_file_is_taken_in_by_its_type_or_its_name(http, source, content_
     assert answer.json()["source"] == source
     chunks = (await http.get(f"/v1/documents/{answer.json()['id']}/chunks")).json()["data"]
     assert [each["content"].strip() for each in chunks] == [text]
+
+
+async def test_a_file_has_metadata_as_a_text_has_and_is_found_by_them(http):
+    metadata = {"category": "kitchen", "Größe": [1, None], "deep": {"a": True}}
+    params = {"source": "tea.md", "metadata": json.dumps(metadata)}
+    answer = await http.post(
+        "/v1/documents/files", params=params, content=TEA.encode(), headers={"Content-Type": "text/markdown"}
+    )
+    assert (answer.status_code, answer.json()["metadata"]) == (201, metadata), answer.text
+    body = {"query": "how hot is green tea brewed", "where": {"category": "kitchen"}}
+    assert (await http.post("/v1/documents/retrieve", json=body)).json()["data"]
+    parameters = (await http.get("/openapi.json")).json()["paths"]["/v1/documents/files"]["post"]["parameters"]
+    (told,) = [each for each in parameters if each["name"] == "metadata"]
+    assert told["content"]["application/json"]["example"]["category"] == "kitchen"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "field"),
+    [
+        ("", "query.metadata"),
+        ("tea", "query.metadata"),
+        ("[]", "query.metadata"),
+        ('{"a": NaN}', "query.metadata"),
+        ('{"a": 1, "a": 2}', "query.metadata"),
+        ('{"a": {"b": 1e999}}', "query.metadata.a.b"),
+        ('{"a": "\\ud800"}', "query.metadata.a"),
+        ('{"a": ' + "[" * 70 + "]" * 70 + "}", "query.metadata"),
+        ('{"owner": "bob"}', "query.metadata"),
+        ('{"a": "' + "x" * 5000 + '"}', "query.metadata"),
+    ],
+)
+async def test_metadata_of_a_file_that_cannot_be_kept_are_refused_by_name(http, metadata, field):
+    params = {"source": "tea.md", "metadata": metadata}
+    answer = await http.post("/v1/documents/files", params=params, content=b"x", headers={"Content-Type": ANY})
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, field), answer.text
+    assert (await http.get("/v1/documents")).json()["data"] == []
 
 
 async def test_a_source_names_no_file_of_the_server(http, tmp_path):

@@ -184,7 +184,7 @@ READS = (
     Row("GET /utils/context-packs", _PACKS, query={"tag": "{pack}"}, unnamed="shared"),
     Row("POST /utils/context-packs/discover", _PACKS, _PACKS, body={**SECRET, **MANY}, unnamed="shared"),
     Row("GET /utils/context-packs/{pack_name}", (*_PACKS, "fact"), at=_PACK),
-    Row("GET /utils/context-packs/{pack_name}/fading", ("fact", "label"), at=_PACK),
+    Row("GET /utils/context-packs/{pack_name}/fading", _FACTS, at=_PACK),
     Row(_FACTS_OF, _FACTS, at=_PACK),
     Row(_FACTS_OF, _FACTS, at=_PACK, query=SECRET),
     Row(_FACTS_OF, _FACTS, at={"pack_name": "{my_pack}"}, query={"tag": "{label}"}),
@@ -228,9 +228,7 @@ WRITES = (
     Row("PATCH /utils/context-packs/{pack_name}", at=_PACK, body={"description": "mine"}, named_in="query"),
     Row("DELETE /utils/context-packs/{pack_name}", at=_PACK),
     Row("POST /utils/context-packs/{pack_name}/permanent-delete", at=_PACK),
-    Row(
-        "POST /utils/context-packs/{pack_name}/memories/batch", at=_PACK, body={"memories": [_EDIT]}, named_in="query"
-    ),
+    Row("POST /utils/context-packs/{pack_name}/memories/batch", at=_PACK, body={"memories": [_EDIT]}, named_in="query"),
     Row("POST /utils/context-packs/{pack_name}/memories", at=_PACK, body=_EDIT, named_in="query"),
     Row(
         "POST /utils/context-packs/{pack_name}/memories", at={"pack_name": "{my_pack}"}, body=_RELATED, named_in="query"

@@ -46,6 +46,10 @@ class ServerStore(ABC):
         """Let go of it."""
         await self.close()
 
+    @abstractmethod
+    async def size_bytes(self) -> int:
+        """Bytes of the whole database that it is in, with all that others keep there."""
+
     # API tokens.
 
     @abstractmethod

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import PurePosixPath
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import anyio.to_thread
-from fastapi import APIRouter, Query, Request, Response, status
+from fastapi import APIRouter, Depends, Query, Request, Response, status
 
 from lamina.domain import document as domain
 from lamina.errors import DocumentNotFound, InvalidInput, MissingExtra, ScopeError
@@ -16,6 +16,7 @@ from lamina.server.paging import Page, Paging
 from lamina.server.problems import Problem
 from lamina.server.routes.segments import SegmentRoute
 from lamina.server.wire.documents import (
+    METADATA_PARAMETER,
     Chunk,
     Document,
     DocumentStatistics,
@@ -25,6 +26,7 @@ from lamina.server.wire.documents import (
     Retrieved,
     Size,
     Strategy,
+    metadata_of_file,
 )
 from lamina.server.wire.strict import Flag, Name
 
@@ -66,10 +68,11 @@ async def ingest_document(caller: Writer, response: Response, body: NewDocument)
     status_code=status.HTTP_201_CREATED,
     summary="Take a file in",
     openapi_extra={
+        "parameters": [METADATA_PARAMETER],
         "requestBody": {
             "required": True,
             "content": {each: {"schema": {} if "json" in each else BYTES} for each in (*SUFFIXES, ANY)},
-        }
+        },
     },
 )
 async def ingest_file(
@@ -78,6 +81,7 @@ async def ingest_file(
     response: Response,
     *,
     source: Annotated[Name, Query(description="What the document is known by, such as `report.pdf`. Nothing is read.")],
+    metadata: Annotated[dict[str, Any], Depends(metadata_of_file)],
     owner: Name | None = None,
     chunk_strategy: Strategy | None = None,
     chunk_size: Size | None = None,
@@ -97,6 +101,7 @@ async def ingest_file(
         chunk_size=chunk_size,
         chunk_overlap=chunk_overlap,
         replace=replace,
+        **metadata,
     )
     return await _taken_in(caller, response, id, whose)
 

@@ -36,6 +36,9 @@ class PostgresServerStore(JoinedStore, ServerStore):
     _fragments = tokens.FRAGMENTS | requests.FRAGMENTS
     _steps: ClassVar[Sequence[str]] = STEPS
 
+    async def size_bytes(self) -> int:
+        return await self._read(_size_bytes)
+
     async def add_token(self, token: ApiToken) -> None:
         checked = storable_token(token)
         await self._write(lambda session: tokens.add_token(session, checked))
@@ -113,3 +116,8 @@ class PostgresServerStore(JoinedStore, ServerStore):
 
     async def _write(self, work: Callable[[Session], T]) -> T:
         return await self._opened().write(work)
+
+
+def _size_bytes(session: Session) -> int:
+    ((size,),) = session.execute("SELECT pg_database_size(current_database())")
+    return int(size)
