@@ -172,12 +172,19 @@ class PackMemories(Resource):
         """Bring an archived memory back to the full tier, as if it was read now."""
         return await self._ask(self._of_memory("POST", id, "restore", owner=owner), _single)
 
-    async def delete_memory(self, id: str, *, permanent: bool = False, owner: str | None = None) -> bool:
-        """Delete the memory, with `permanent` for good; False if there is none that the owner sees."""
+    async def delete_memory(
+        self, id: str, *, permanent: bool = False, owner: str | None = None, expected_revision: int | None = None
+    ) -> bool:
+        """Delete the memory, with `permanent` for good; False if there is none that the owner sees.
+
+        Raises:
+            Conflict: it has another revision than the expected one; it stays.
+        """
+        expected = if_match(expected_revision)
         if read_flag("permanent", permanent):
-            asked = self._of_memory("POST", id, "permanent-delete", owner=owner)
+            asked = self._of_memory("POST", id, "permanent-delete", owner=owner, if_match=expected)
         else:
-            asked = self._of_memory("DELETE", id, owner=owner)
+            asked = self._of_memory("DELETE", id, owner=owner, if_match=expected)
         try:
             await self._transport.ask(asked)
         except MemoryNotFound:

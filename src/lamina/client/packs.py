@@ -152,13 +152,25 @@ class Packs(PackMemories):
         """Undo `archive_pack`."""
         return await self.update(name, status=PackStatus.ACTIVE, owner=owner)
 
-    async def delete(self, name: str, *, permanent: bool = False, owner: str | None = None) -> bool:
-        """Delete the pack with its memories, with `permanent` for good; False if there is none that the owner sees."""
+    async def delete(
+        self,
+        name: str,
+        *,
+        permanent: bool = False,
+        owner: str | None = None,
+        expected_revision: int | None = None,
+    ) -> bool:
+        """Delete the pack with its memories, with `permanent` for good; False if there is none that the owner sees.
+
+        Raises:
+            Conflict: it has another revision than the expected one; it stays.
+        """
+        expected = if_match(expected_revision)
         try:
             if read_flag("permanent", permanent):
-                asked = self._of_pack("POST", name, "permanent-delete", owner=owner)
+                asked = self._of_pack("POST", name, "permanent-delete", owner=owner, if_match=expected)
             else:
-                asked = self._of_pack("DELETE", name, owner=owner)
+                asked = self._of_pack("DELETE", name, owner=owner, if_match=expected)
             await self._transport.ask(asked)
         except PackNotFound:
             return False

@@ -174,9 +174,16 @@ async def delete_memory(
     status_code=status.HTTP_204_NO_CONTENT,
     summary="Delete a memory of a pack for good",
 )
-async def delete_memory_for_good(caller: PackWriter, id: Name, owner: Name | None = None) -> None:
-    """With its original and its vector, even if it was deleted before."""
-    if not await caller.packs.delete_memory(id, permanent=True, owner=caller.owner(owner)):
+async def delete_memory_for_good(
+    caller: PackWriter, precondition: OptionalPrecondition, id: Name, owner: Name | None = None
+) -> None:
+    """With its original and its vector, even if it was deleted before; with `If-Match`, only one that was not."""
+    whose, expected = caller.owner(owner), None
+    if not precondition.is_any:
+        expected = precondition.check((await caller.packs.memory(id, touch=False, owner=whose)).revision)
+    with precondition.held():
+        gone = await caller.packs.delete_memory(id, permanent=True, owner=whose, expected_revision=expected)
+    if not gone:
         raise MemoryNotFound(id)
 
 
