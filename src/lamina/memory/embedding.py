@@ -28,7 +28,7 @@ from lamina.ports.clock import Clock
 from lamina.ports.embedder import Embedder, Fingerprint
 from lamina.ports.memory_adapter import MemoryAdapter, Update
 
-__all__ = ["EmbeddingSpace", "Progress", "ReembedReport", "TextsOf"]
+__all__ = ["EmbeddingSpace", "Progress", "ReembedReport", "TextsOf", "query_vector_of", "vectors_of"]
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Told how many are done, and of how many."""
@@ -138,7 +138,7 @@ class EmbeddingSpace:
         if problem := await self._lasting_mismatch():
             return Degraded(Leg.VECTOR, Reason.OTHER_MODEL, str(problem))
         try:
-            vector = await _query_vector(self.embedder, query)
+            vector = await query_vector_of(self.embedder, query)
             self._check_length(vector)
             if not any(vector):
                 return Degraded(Leg.VECTOR, Reason.NO_VECTORS, "the embedder knows no word of the query")
@@ -174,7 +174,7 @@ class EmbeddingSpace:
             self.has_gaps = True
             return
         try:
-            vectors = await _vectors(self.embedder, [entry.content for entry in entries])
+            vectors = await vectors_of(self.embedder, [entry.content for entry in entries])
         except EmbeddingDimensionError:
             raise
         except ProviderError as error:
@@ -201,7 +201,7 @@ class EmbeddingSpace:
         """Make the vectors the embedder's own: see `MemoryEngine.reembed`."""
         embedder = self._require_embedder()
         if await self._lasting_mismatch() or force:
-            probe = await _query_vector(embedder, "dimensions")
+            probe = await query_vector_of(embedder, "dimensions")
             target = Fingerprint(embedder.provider, embedder.model, len(probe))
             await self._save(_Stored(target, replacing=True))
             await self._adapter.drop_embeddings(self._scope)
@@ -244,7 +244,7 @@ class EmbeddingSpace:
         """A vector for each entry; one that the embedder refuses by itself gets None and harms no other."""
         embedder = self._require_embedder()
         try:
-            vectors: list[Vector | None] = list(await _vectors(embedder, await self._texts_of(page)))
+            vectors: list[Vector | None] = list(await vectors_of(embedder, await self._texts_of(page)))
         except (ProviderUnavailable, EmbeddingDimensionError):
             raise
         except ProviderError as error:
@@ -318,7 +318,7 @@ class EmbeddingSpace:
             log.warning("the embedder failed, going on without vectors: %s", error)
 
 
-async def _vectors(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
+async def vectors_of(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
     """One vector for each text, of any length.
 
     Raises:
@@ -333,7 +333,8 @@ async def _vectors(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
     return vectors
 
 
-async def _query_vector(embedder: Embedder, query: str) -> Vector:
+async def query_vector_of(embedder: Embedder, query: str) -> Vector:
+    """The vector of a text to search with; raises as `vectors_of` does."""
     with _translated(embedder):
         vector = await embedder.embed_query(query)
         check_vector(vector)
