@@ -15,8 +15,8 @@ from lamina.domain.lexical import index_terms, query_terms, similarity, term_wei
 from lamina.domain.memory import Vector
 from lamina.domain.pack import PackFace, PackMatch, PackStatus, PackType
 from lamina.domain.recall import Degraded, Leg, Reason, Results
-from lamina.domain.validation import check_vector
 from lamina.errors import ProviderError
+from lamina.memory.embedding import query_vector_of
 from lamina.memory.fusion import fuse, text_weight
 from lamina.packs.heads import pack_text, summary_of
 from lamina.ports.embedder import Embedder, Fingerprint
@@ -91,9 +91,8 @@ class Discoverer:
             degraded.append(Degraded(Leg.VECTOR, Reason.NO_EMBEDDER))
             return None
         try:
-            vector = await self._embedder.embed_query(query)
-            check_vector(vector)
-        except (ProviderError, ValueError, TypeError) as error:  # or what it gave is no vector
+            vector = await query_vector_of(self._embedder, query)
+        except ProviderError as error:
             degraded.append(Degraded(Leg.VECTOR, Reason.EMBEDDER_FAILED, type(error).__name__))
             return None
         if not any(vector):

@@ -9,8 +9,8 @@ from typing import Any, Final, Self
 from lamina.domain.pack import Pack, PackFace, PackStatus, PackSummary
 from lamina.domain.storable_pack import check_revision, storable_pack
 from lamina.domain.text import check_name
-from lamina.domain.validation import check_vector
 from lamina.errors import Conflict, PackNotFound, ProviderError, ScopeError
+from lamina.memory.embedding import vectors_of
 from lamina.ports.clock import Clock
 from lamina.ports.embedder import Embedder, Fingerprint
 from lamina.ports.pack_store import PackQuery, PackStore
@@ -172,9 +172,8 @@ class PackHeads:
         """The pack with a new vector, or without any where there is no embedder or it fails."""
         if self._embedder is not None:
             try:
-                (vector,) = await self._embedder.embed_documents([pack_text(pack)])
-                check_vector(vector)
-            except (ProviderError, ValueError, TypeError) as error:  # or what it gave is not one vector
+                (vector,) = await vectors_of(self._embedder, [pack_text(pack)])
+            except ProviderError as error:
                 log.warning("the pack %s is found by words alone: %s", pack.id, type(error).__name__)
             else:
                 mark = Fingerprint(self._embedder.provider, self._embedder.model, len(vector))
