@@ -46,7 +46,7 @@ def test_all_the_commands_are_there() -> None:
     wanted += ["mcp", "mcp install", "mcp uninstall"]
     wanted += [f"eval {name}" for name in ("locomo", "transcripts", "documents", "context", "reductions")]
     wanted += [f"docs {name}" for name in "list show search remove clear stats".split()]
-    wanted += [f"packs {name}" for name in "list show create add search fade pin unpin archive restore".split()]
+    wanted += [f"packs {name}" for name in "list show create add search fade scrub pin unpin archive restore".split()]
     wanted += [f"thread {name}" for name in "list show add history compact extract archive unarchive delete".split()]
     wanted += [f"token {name}" for name in "create list revoke".split()]
     assert sorted(" ".join(path[1:]) for path in COMMANDS) == sorted(wanted)

@@ -10,9 +10,11 @@ from running_server import TOKEN, served
 from lamina.client import LaminaClient, RemoteMemory, SyncLaminaClient, SyncRemoteMemory
 from lamina.client.blocking import Documents as BlockingDocuments
 from lamina.client.blocking import Memories as BlockingMemories
+from lamina.client.blocking import Packs as BlockingPacks
 from lamina.client.blocking import Threads as BlockingThreads
 from lamina.client.documents import Documents
 from lamina.client.memories import Memories
+from lamina.client.packs import Packs
 from lamina.client.threads import Threads
 from lamina.conversation.manager import ConversationManager
 from lamina.conversation.short_term import BaseMemory
@@ -31,6 +33,7 @@ TWINS = [
     (Memories, BlockingMemories),
     (Threads, BlockingThreads),
     (Documents, BlockingDocuments),
+    (Packs, BlockingPacks),
 ]
 SAME_VERBS = [(Threads, ConversationManager), (Documents, RagPipeline), (Memories, MemoryEngine)]
 

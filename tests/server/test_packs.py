@@ -154,6 +154,7 @@ async def test_what_fades_next_is_told_of_one_pack_and_reads_nothing(http, clock
     assert told["data"] == [
         {
             "id": memory["id"],
+            "pack_id": memory["pack_id"],
             "name": "audit",
             "degradation_tier": "full",
             "next_tier": "summary",
@@ -189,10 +190,12 @@ async def test_a_memory_is_shown_in_the_shape_that_clients_of_packs_know(http):
         "metadata",
         "relationships",
         "degradation_tier",
+        "tier_since",
         "tags",
         "pinned",
         "pinned_at",
         "expires_at",
+        "updated_at",
         "revision",
         "pack_id",
     }
@@ -321,6 +324,7 @@ async def test_memories_of_several_packs_are_retrieved_by_the_ids_of_the_packs(h
     assert found["data"][0]["metadata"]["access_count"] == 1
     unsearched = (await http.post("/utils/search/retrieve", json={"pack_ids": [one["id"]]})).json()
     assert "score" not in unsearched["data"][0]
+    assert found["data"][0]["found_in"] == unsearched["data"][0]["found_in"] == "full"
     answer = await http.post("/utils/search/retrieve", json={"pack_ids": [one["id"], "none"]})
     assert answer.status_code == 404
 
@@ -445,8 +449,13 @@ async def test_of_two_changes_over_one_revision_one_wins_and_the_other_is_told(h
         ("GET", f"{PACKS}/chip_domain/memories?limit=1000000000", None, "limit"),
         ("GET", f"{PACKS}/chip_domain/memories?min_confidence=2", None, "min_confidence"),
         ("GET", f"{PACKS}/chip_domain/memories?query=", None, "query"),
+        ("GET", f"{PACKS}/chip_domain/memories?query=x&limit=20&page=6", None, "page"),
         ("GET", f"{PACKS}/chip_domain/memories?touch=maybe", None, "touch"),
         ("GET", f"{PACKS}/chip_domain/memories?include=everything", None, "include"),
+        ("GET", f"{PACKS}/chip_domain/memories?query=x&include_archived=true", None, "include_archived"),
+        ("POST", f"{PACKS}/chip_domain/memories/batch", {"memories": []}, "memories"),
+        ("POST", f"{PACKS}/chip_domain/memories/batch", {"memories": [{"content": "x"}, {"content": ""}]}, "content"),
+        ("POST", "/utils/search/retrieve", {"pack_ids": ["x"], "mode": "psychic"}, "mode"),
         ("GET", f"{PACKS}/a.b/memories", None, "pack_name"),
         ("GET", f"{PACKS}/a%00b", None, "path"),
         ("POST", f"{PACKS}/chip_domain/memories", {"content": " "}, "content"),

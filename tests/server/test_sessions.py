@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from served import OWNERS, client_of, clients_of_owners
+from served import client_of
 
 from lamina.kernel import Kernel, ModelRouter
 from lamina.server import Access, Principal, create_app
@@ -124,36 +124,3 @@ async def test_what_cannot_be_taken_is_422_and_names_the_field(http, method, pat
     assert answer.status_code == 422, answer.text
     assert field in answer.json()["errors"][0]["field"]
     assert len((await http.get("/v1/sessions/s/events")).json()["data"]) == 1
-
-
-READS = ["GET /{0}", "GET /{0}/events", "GET /{0}/events/1", "GET /{0}/archive", "GET /{0}/summaries"]
-READS += ["GET /{0}/context", "POST /{0}/search", "POST /{0}/compact", "PATCH /{0}/events/1", "DELETE /{0}/events/1"]
-READS += ["POST /{0}/events/1/restore", "DELETE /{0}"]
-
-
-async def answered(http, route, session):
-    """What a route says of a session that the caller must not know of."""
-    method, path = route.format(session).split(" ")
-    body = {"POST /{0}/search": {"text": "secret"}, "PATCH /{0}/events/1": {"content": "mine"}}.get(route)
-    answer = await http.request(method, f"/v1/sessions{path}", json=body)
-    assert answer.status_code < 500
-    return answer.status_code, answer.text.replace(session, "missing")
-
-
-async def test_a_session_of_another_owner_is_answered_as_one_that_there_is_not(kernel):
-    for place, owner in enumerate(OWNERS):
-        await kernel.sessions(owner).add({"role": "user", "content": f"the secret of {owner!r}"}, f"of-{place}")
-    async with clients_of_owners(kernel) as clients:
-        missing = {route: await answered(clients["a"], route, "missing") for route in READS}
-        for place, owner in enumerate(OWNERS):
-            http = clients[owner]
-            assert (await http.get("/v1/sessions")).json()["data"] == [f"of-{place}"]
-            assert (await http.get("/v1/sessions", params={"owner": OWNERS[place - 1]})).status_code == 403
-            for other in {f"of-{number}" for number in range(len(OWNERS))} - {f"of-{place}"}:
-                for route in READS:
-                    assert await answered(http, route, other) == missing[route], route
-                taken = {"events": [{"message": {"role": "user", "content": "mine"}}]}
-                assert (await http.post(f"/v1/sessions/{other}/events", json=taken)).status_code == 409
-    for place, owner in enumerate(OWNERS):
-        events = await kernel.sessions(owner).list(session_id=f"of-{place}")
-        assert [each.message.text for each in events] == [f"the secret of {owner!r}"]

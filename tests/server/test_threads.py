@@ -6,7 +6,7 @@ import asyncio
 from urllib.parse import quote
 
 import pytest
-from served import OWNERS, TOKEN, client_of, clients_of_owners
+from served import TOKEN, client_of
 
 from lamina.kernel import Kernel
 from lamina.server import create_app
@@ -184,36 +184,3 @@ async def test_what_cannot_be_taken_is_422_and_names_the_field(http, method, pat
     assert answer.status_code == 422, answer.text
     assert answer.json()["errors"][0]["field"]
     assert (await http.get("/v1/threads")).json()["data"] == []
-
-
-ROUTES = ["GET ", "GET /messages", "GET /messages/1", "GET /context", "POST /compact", "POST /extract"]
-ROUTES += ["PATCH ", "DELETE "]
-
-
-async def refused(http, id, route):
-    """What the route answers to a thread that the caller must not know of."""
-    method, path = route.split(" ")
-    body = {"POST /compact": {}, "PATCH ": {"status": "archived"}}.get(route)
-    headers = {"If-Match": "*"} if method == "PATCH" else {}
-    answer = await http.request(method, f"/v1/threads/{id}{path}", json=body, headers=headers)
-    assert answer.status_code == 404, route
-    return answer.text
-
-
-async def test_a_thread_of_another_owner_is_answered_as_one_that_there_is_not(kernel):
-    talk = kernel.conversation
-    for place, owner in enumerate(OWNERS):
-        await talk.add_message_to_thread(f"of-{place}", "user", f"the secret of {owner!r}", owner=owner)
-    async with clients_of_owners(kernel) as clients:
-        missing = {route: await refused(clients["a"], "missing", route) for route in ROUTES}
-        for place, owner in enumerate(OWNERS):
-            http = clients[owner]
-            assert [each["id"] for each in (await http.get("/v1/threads")).json()["data"]] == [f"of-{place}"]
-            assert (await http.get("/v1/threads", params={"owner": OWNERS[place - 1]})).status_code == 403
-            for other in {f"of-{number}" for number in range(len(OWNERS))} - {f"of-{place}"}:
-                for route in ROUTES:
-                    assert (await refused(http, other, route)).replace(other, "missing") == missing[route]
-                body = {"messages": [{"role": "user", "content": "mine"}]}
-                assert (await http.post(f"/v1/threads/{other}/messages", json=body)).status_code == 404
-    for place, owner in enumerate(OWNERS):
-        assert [each.text for each in await talk.history(f"of-{place}", owner=owner)] == [f"the secret of {owner!r}"]

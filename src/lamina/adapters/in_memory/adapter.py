@@ -39,6 +39,7 @@ from lamina.ports.memory_adapter import (
     check_in_scope,
     check_meta,
     check_meta_value,
+    check_revision,
     check_updates,
 )
 
@@ -125,9 +126,9 @@ class InMemoryAdapter(MemoryAdapter):
                     done.append(False)
         return done
 
-    async def delete(self, scope: Scope, id: str) -> bool:
+    async def delete(self, scope: Scope, id: str, *, expected_revision: int | None = None) -> bool:
         with self._lock:
-            return self._delete(scope, id)
+            return self._delete(scope, id, expected_revision)
 
     async def delete_many(
         self, scope: Scope, ids: Sequence[str], *, filter: MemoryFilter | None = None
@@ -284,13 +285,10 @@ class InMemoryAdapter(MemoryAdapter):
         old = self._row(scope, update.id)
         if old is None:
             return False
-        revision = old.entry.revision
-        if update.expected_revision not in {None, revision}:
-            expected = f"it has revision {revision}, not {update.expected_revision}"
-            raise Conflict(f"The memory {update.id!r}", expected)
+        check_revision(old.entry, update.expected_revision)
         changes = dict(update.changes)
         if not changes.keys() <= UNREVISED_FIELDS:
-            changes["revision"] = revision + 1
+            changes["revision"] = old.entry.revision + 1
         changed = old.entry.replace(**changes)
         check_entry(changed)
         check_in_scope(scope, changed)
@@ -310,9 +308,11 @@ class InMemoryAdapter(MemoryAdapter):
         self._tenants.setdefault(entry.tenant, Tenant()).put(row)
         self._undo.append((entry.tenant, entry.id, old))
 
-    def _delete(self, scope: Scope, id: str) -> bool:
-        if self._row(scope, id) is None:
+    def _delete(self, scope: Scope, id: str, expected_revision: int | None = None) -> bool:
+        row = self._row(scope, id)
+        if row is None:
             return False
+        check_revision(row.entry, expected_revision)
         self._tenant(scope).remove(id)
         return True
 
