@@ -19,7 +19,6 @@ Words that come out hold no ASCII but `a-z0-9`, so a backend's tokenizer need on
 from __future__ import annotations
 
 import re
-import threading
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -28,7 +27,14 @@ from itertools import pairwise
 from math import log
 from typing import Final
 
-import snowballstemmer
+from lamina.domain.languages import (
+    LATIN_LANGUAGES,
+    is_function_word,
+    languages_of,
+    stem_by_script,
+    stem_in,
+    stop_words,
+)
 
 __all__ = [
     "ANALYZER_VERSION",
@@ -67,6 +73,8 @@ _DROPPED_MARKS: Final = re.compile(
 )
 _ASCII_WORD: Final = re.compile("[a-z0-9]+")
 _ASCII_LETTERS: Final = re.compile("[a-z]+")
+_LATIN: Final = re.compile("[a-z\u00df-\u024f\u1e00-\u1eff]+")
+_SHORTEST_FOREIGN_STEM: Final = 2
 _UNSPACED: Final = (
     (0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1100, 0x11FF), (0x1780, 0x17FF), (0x3005, 0x3007), (0x3040, 0x30FF),
     (0x3130, 0x318F), (0x31F0, 0x31FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xAC00, 0xD7FF), (0xF900, 0xFAFF),
@@ -74,32 +82,6 @@ _UNSPACED: Final = (
 )  # fmt: skip
 # A vowel that is written after its consonant but belongs to it, though Unicode calls it a letter.
 _JOINING: Final = frozenset(_SARA_AM)
-
-_ENGLISH: Final = frozenset(
-    (
-        "a about all am an and any are as at be been but by can could did do does for from had has have he her "
-        "him his how i if in into is it its just me my no not of on or our out she should so some than that the "
-        "their them then there they this to up was we were what when where which who why will with would you "
-        "your"
-    ).split()
-)
-# Written as `_fold` leaves them.
-_OTHER_LATIN: Final = frozenset(
-    (
-        "der die das und ist nicht ein eine mit fur auf den dem von zu im ich sie es wir auch wie war sich bei "
-        "le la les des et est un une dans pour que qui pas sur avec je vous nous il elle au du ce el los las y "
-        "en por con para es una se no lo como mas pero su al del il lo gli di che e per non con sono una della i "
-        "ho ma o os as e do da em um uma nao por com para se na no de het een en van ik je niet met op te dat "
-        "voor zijn och att det som ar pa jag inte med till av ve bir bu da icin ile cok ben"
-    ).split()
-) - frozenset({"a", "i", "no", "do", "as", "me", "in", "so", "he", "am"})
-_STOP_WORDS: Final = _ENGLISH | frozenset(
-    (
-        "s t d m ll re ve don doesn didn isn wasn won tell say said please also been being because does over "
-        "such these those very"
-    ).split()
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Term:
@@ -111,9 +93,16 @@ class Term:
 def index_terms(text: str) -> list[str]:
     """The terms of a stored text, in the order of the text, repeats included."""
     words = list(_words(text))
-    if _is_english(words):
-        words = [_stem(word) if _ASCII_LETTERS.fullmatch(word) else word for word in words]
-    return words
+    language = _language(words)
+    if language == "english":
+        return [stem_in(language, word) if _ASCII_LETTERS.fullmatch(word) else stem_by_script(word) for word in words]
+    terms = []
+    for word in words:
+        terms.append(stem_by_script(word))
+        stem = stem_in(language, word) if language and _LATIN.fullmatch(word) else word
+        if stem != word and not word.isdigit() and _LATIN.fullmatch(word):
+            terms.append(stem)
+    return terms
 
 
 def query_terms(text: str) -> list[Term]:
@@ -122,8 +111,10 @@ def query_terms(text: str) -> list[Term]:
     Only the first 10,000 characters of the query are read.
     """
     distinct = dict.fromkeys(_words(text[:MAX_QUERY_CHARS], lone_characters=False))
-    telling = [word for word in distinct if word not in _STOP_WORDS] or list(distinct)
-    return [_term(word) for word in telling[:MAX_QUERY_TERMS]]
+    stops = stop_words(distinct)
+    telling = [word for word in distinct if word not in stops] or list(distinct)
+    languages = languages_of(distinct) or LATIN_LANGUAGES
+    return list(dict.fromkeys(_term(word, languages) for word in telling))[:MAX_QUERY_TERMS]
 
 
 def term_weights(terms: Iterable[Term], documents: int, frequencies: Mapping[str, int]) -> list[float]:
@@ -160,9 +151,12 @@ def similarities(query: str, texts: Collection[str]) -> list[float]:
     return [similarity(terms, weights, document) for document in documents]
 
 
-def _term(word: str) -> Term:
-    stem = _stem(word) if _ASCII_LETTERS.fullmatch(word) else word
-    return Term((word,) if stem == word else (word, stem))
+def _term(word: str, languages: Iterable[str]) -> Term:
+    if not _LATIN.fullmatch(word):
+        return Term((stem_by_script(word),))
+    stems = [stem_in(language, word) for language in languages]
+    telling = [stem for stem in stems if len(stem) > _SHORTEST_FOREIGN_STEM and not is_function_word(stem)]
+    return Term(tuple(dict.fromkeys([word, stem_in("english", word), *telling])))
 
 
 def _words(text: str, *, lone_characters: bool = True) -> Iterator[str]:
@@ -254,34 +248,9 @@ def _is_unspaced(character: str) -> bool:
     return any(first <= code <= last for first, last in _UNSPACED)
 
 
-def _is_english(words: Collection[str]) -> bool:
-    """Whether function words say so; without any, whether all letters are plain ones."""
-    english = sum(word in _ENGLISH for word in words)
-    other = sum(word in _OTHER_LATIN for word in words)
-    if english or other:
-        return english >= other
-    return all(word.isascii() for word in words)
-
-
-_LONGEST_STEMMED: Final = 256
-"""Letters of a word; the stemmer takes minutes for one of a million, which is no word."""
-
-
-class _Stemmer(threading.local):
-    """One for each thread: a stemmer keeps the word that it is at in itself, and backends index words in threads."""
-
-    def __init__(self) -> None:
-        self.of_thread = snowballstemmer.stemmer("english")
-
-
-_stemmer = _Stemmer()
-
-
-def _stem(word: str) -> str:
-    return _stemmed(word) if len(word) <= _LONGEST_STEMMED else word
-
-
-@lru_cache(maxsize=65536)
-def _stemmed(word: str) -> str:
-    stem: str = _stemmer.of_thread.stemWord(word)
-    return stem
+def _language(words: Iterable[str]) -> str | None:
+    """The language of a text's Latin letters: as function words say; without any, English if all are plain ones."""
+    latin = [word for word in words if _LATIN.fullmatch(word)]
+    if shown := languages_of(latin):
+        return shown[0]
+    return "english" if all(word.isascii() for word in latin) else None
