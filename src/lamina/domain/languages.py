@@ -30,8 +30,8 @@ _FUNCTION_WORDS: Final = {
         "german": (
             "aber als am an auch auf aus bei bin bis das dass dem den der des die durch ein eine einem einen einer "
             "eines er es fur gibt hat habe haben ich ihr ihre im in ist kann man mein meine mich mir mit nach nicht "
-            "noch nur oder sein seine sich sie sind so uber um und uns unser vom von vor war waren warum was welche "
-            "welchem welchen welcher welches wenn wer werden wie wieviel wieviele wir wird wo wurde wurden zu zum zur"
+            "noch nur oder sein seine sich sie sind so uber um und uns unser vom von vor wann war waren warum was wo "
+            "welche welchem welchen welcher welches wenn wer werden wie wieviel wieviele wir wird wurde wurden zu zum zur"
         ),
         "spanish": (
             "al como con cual cuales cuando cuanta cuantas cuanto cuantos de del donde el ella en entre era es esta "
@@ -94,27 +94,41 @@ _MORE_ENGLISH: Final = frozenset(
     ).split()
 )
 _OTHER_SCRIPTS: Final = frozenset(
-    (
-        "а без бы был была были было в во вы где да для до его ее если есть же за и из или им их к как какая какие "
-        "какой какое когда кого кому кто ли между меня мне мой моя мы на над не него нее но о об он она они оно от "
-        "по под при с свой своей со так то ты у уже чего чем что чтобы эта это этот я сколько почему каким какую "
-        "каком каких "
-        "من فی علی الی عن ما ماذا لماذا هل کم متی این کیف او ان هو هی هذا هذه ای ایه ذلک تلک التی الذی مع کان کانت لم لا "
-        "قد بین عند بعد قبل کل و ثم ایضا لقد "
-        "का की के को में से पर है हैं था थी थे ने और या एक यह वह ये वे इस उस इन उन जो कि भी नहीं क्या कौन किस किसने "
-        "कितने कितना कितनी कब कहाँ कहां क्यों कैसे कौनसा हो गया गई गए कर रहा रहे लिए साथ अपने तक किया "
-        "και το τα τον την τησ των του οι ο η να με σε για από απο που πωσ τι ποιοσ ποια ποιο ειναι ηταν δεν"
-    ).split()
+    word
+    for words in (
+        (
+            "а без бы был была были было в во вы где да для до его ее если есть же за и из или им их к как какая "
+            "какие какой какое когда кого кому кто ли между меня мне мой моя мы на над не него нее но о об он она "
+            "они оно от по под при с свой своей со так то ты у уже чего чем что чтобы эта это этот я сколько "
+            "почему каким какую каком каких"
+        ),
+        (
+            "من فی علی الی عن ما ماذا لماذا هل کم متی این کیف او ان هو هی هذا هذه ای ایه ذلک تلک التی الذی مع کان "
+            "کانت لم لا قد بین عند بعد قبل کل و ثم ایضا لقد"
+        ),
+        (
+            "का की के को में से पर है हैं था थी थे ने और या एक यह वह ये वे इस उस इन उन जो कि भी नहीं क्या कौन किस "
+            "किसने कितने कितना कितनी कब कहाँ कहां क्यों कैसे कौनसा हो गया गई गए कर रहा रहे लिए साथ अपने तक किया"
+        ),
+        ("και το τα τον την τησ των του οι ο η να με σε για από απο που πωσ τι ποιοσ ποια ποιο ειναι ηταν δεν"),
+    )
+    for word in words.split()
 )
+"""Of Russian, Arabic, Hindi and Greek."""
 
 _STOP_WORDS: Final = {
     language: words | _OTHER_SCRIPTS | (_MORE_ENGLISH if language == "english" else frozenset())
     for language, words in _FUNCTION_WORDS.items()
 }
 
-_BY_FIRST_LETTER: Final = (("\u0370", "\u03ff", "greek"), ("\u0400", "\u052f", "russian"), ("\u0900", "\u097f", "hindi"))
+_BY_FIRST_LETTER: Final = (
+    ("\u0370", "\u03ff", "greek"),
+    ("\u0400", "\u052f", "russian"),
+    ("\u0900", "\u097f", "hindi"),
+)
 _ARABIC: Final = ("\u0620", "\u06ff")
 _ARABIC_PREFIXES: Final = re.compile("و?(?:ال|بال|کال|فال|لل)|و")
+_FEWEST_LETTERS: Final = 2
 _ARABIC_SUFFIXES: Final = ("ها", "ان", "ات", "ون", "ین", "یه", "ه", "ی")
 
 
@@ -126,11 +140,11 @@ def languages_of(words: Iterable[str]) -> list[str]:
 
 
 def stop_words(words: Iterable[str]) -> frozenset[str]:
-    """What tells nothing in a query of these words: function words, of the language that two or more show, else of English."""
+    """What tells nothing in a query of these words: of the language that two function words show, else of English."""
     words = list(words)
     first = next(iter(languages_of(words)), "english")
-    shown = sum(word in _FUNCTION_WORDS[first] for word in words) > 1
-    return _STOP_WORDS[first if shown else "english"]
+    is_shown = sum(word in _FUNCTION_WORDS[first] for word in words) > 1
+    return _STOP_WORDS[first if is_shown else "english"]
 
 
 def is_function_word(word: str) -> bool:
@@ -181,12 +195,12 @@ def _stemmed(language: str, word: str) -> str:
 def _without_arabic_affixes(word: str) -> str:
     """Light stemming: article, prepositions and conjunction before it, endings of number, gender and possession.
 
-    At least two letters stay before, and two after (Larkey, Ballesteros and Connell 2002, "light10").
+    Two letters stay, three after a lone conjunction (Larkey, Ballesteros and Connell 2002, "light10").
     """
     prefix = _ARABIC_PREFIXES.match(word)
-    if prefix and len(word) - prefix.end() >= (3 if prefix.group() == "و" else 2):
+    if prefix and len(word) - prefix.end() >= _FEWEST_LETTERS + (prefix.group() == "و"):
         word = word[prefix.end() :]
     for suffix in _ARABIC_SUFFIXES:
-        if word.endswith(suffix) and len(word) - len(suffix) >= 2:
+        if word.endswith(suffix) and len(word) - len(suffix) >= _FEWEST_LETTERS:
             word = word[: -len(suffix)]
     return word
