@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from lamina.domain.filters import MemoryFilter
-from lamina.domain.lexical import Term, index_terms, query_terms, similarity, term_weights
+from lamina.domain.lexical import Term, count_terms, index_terms, query_terms, similarity, term_weights
 from lamina.domain.memory import MemoryEntry, Vector
 from lamina.domain.recall import (
     Degraded,
@@ -271,7 +271,7 @@ class Recaller:
             found = await self._runtime.adapter.term_statistics(scope, forms, now)
             documents, frequencies = (0, {}) if found is None else (found.documents, found.frequencies)
             search.weights = term_weights(search.terms, documents, frequencies)
-        return similarity(search.terms, search.weights, frozenset(index_terms(entry.content)))
+        return similarity(search.terms, search.weights, count_terms(index_terms(entry.content)))
 
     def _rank(self, candidates: Iterable[Candidate], request: RecallRequest) -> list[RecallResult]:
         scored = []

@@ -18,7 +18,7 @@ from lamina.adapters._shared.relevance_order import by_relevance
 from lamina.adapters.in_memory.rows import Row, Tenant, copied
 from lamina.domain.closeness import cosines
 from lamina.domain.filters import MemoryFilter
-from lamina.domain.lexical import index_terms, query_terms, similarity, term_weights
+from lamina.domain.lexical import count_terms, index_terms, query_terms, similarity, term_weights
 from lamina.domain.memory import UNSET, Layer, MemoryEntry, Unset, Vector
 from lamina.domain.scope import Scope
 from lamina.domain.validation import check_entry, check_vector
@@ -304,7 +304,7 @@ class InMemoryAdapter(MemoryAdapter):
         if old is not None and old.entry.content == entry.content:
             row = Row(entry, old.digest, old.terms, past)
         else:
-            row = Row(entry, entry.digest, frozenset(index_terms(entry.content)), past)
+            row = Row(entry, entry.digest, count_terms(index_terms(entry.content)), past)
         self._tenants.setdefault(entry.tenant, Tenant()).put(row)
         self._undo.append((entry.tenant, entry.id, old))
 
@@ -325,7 +325,7 @@ class InMemoryAdapter(MemoryAdapter):
 
     def _count_terms(self, scope: Scope, terms: Sequence[str], now: datetime) -> TermStatistics:
         rows = builtins.list(self._admitted(scope, MemoryFilter(now=now)))
-        return TermStatistics(len(rows), {term: sum(term in row.terms for row in rows) for term in terms})
+        return TermStatistics(len(rows), {term: sum(term in row.terms.counts for row in rows) for term in terms})
 
 
 def _best(rows: Sequence[Row], similarities: Sequence[float], options: SearchOptions) -> list[SearchHit]:
