@@ -65,8 +65,9 @@ def write_report(folder: Path, reports: Sequence[Report]) -> list[Path]:
 
 
 def answer_lines(report: Report) -> Iterator[dict[str, Any]]:
-    """Of each answer: where the evidence stands, what it is worth, and what was returned; neither text nor times, so that two runs of the
-    same give the same.
+    """Of each answer: where the evidence stands, what it is worth, and what was returned.
+
+    Neither texts nor times are in it: two runs of the same give the same.
     """
     for each in report.answers:
         yield {
@@ -99,7 +100,7 @@ def figure_rows(report: Report) -> tuple[list[str], list[list[str]]]:
     """The head and the rows of the table of figures, as text."""
     depths = list(report.figures[0].recall) if report.figures else []
     head = ["category", "way", "queries", *(f"recall@{depth}" for depth in depths)]
-    head += ["nDCG@10", f"recall in {report.budget:,} tokens", "tokens", "ms", "ms with embedding"]
+    head += ["nDCG@10", f"in {report.budget:,} tokens", "tokens", "ms / p95", "with embedding"]
     return head, [_row(each) for each in report.figures]
 
 
@@ -188,7 +189,7 @@ def _row(figures: Figures) -> list[str]:
 
 
 def _times(times: tuple[float | None, float | None]) -> str:
-    return "" if times[0] is None or times[1] is None else f"{times[0]:.1f}, p95 {times[1]:.1f}"
+    return "" if times[0] is None or times[1] is None else f"{times[0]:.1f} / {times[1]:.1f}"
 
 
 def _facts(report: Report) -> str:

@@ -276,7 +276,7 @@ async def _baselines(run: _Run) -> dict[str, Ranking]:
         vectors = await vector_only(run.dataset, depth, run.engine.embedder)
         keywords = BASELINES[0].name
         rankings["vector only"] = vectors
-        rankings[f"RRF of {keywords} and vector"] = reciprocal_rank_fusion([rankings[keywords], vectors], depth)
+        rankings[f"RRF of {keywords}, vector"] = reciprocal_rank_fusion([rankings[keywords], vectors], depth)
     return rankings
 
 
