@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
+Budgets = Annotated[
+    list[int] | None,
+    typer.Option("--budget", min=1, help="A budget in tokens; may be repeated.", show_default=False),
+]
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
@@ -122,10 +127,7 @@ async def context(
     session: Session,
     folder: Annotated[Path, typer.Argument(help=SET_HELP)],
     *,
-    budget: Annotated[
-        list[int] | None,
-        typer.Option("--budget", min=1, help="A budget in tokens; may be repeated.", show_default=False),
-    ] = None,
+    budget: Budgets = None,
     memories: Annotated[int, typer.Option("--memories", min=1, max=1_000, help="Most memories in a context.")] = 50,
 ) -> None:
     """Measure how much of the evidence for a question its computed context holds, budget by budget.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -14,7 +15,7 @@ from lamina.domain.recall import SearchMode
 
 if TYPE_CHECKING:
     from lamina.evaluation.dataset import Dataset
-    from lamina.evaluation.retrieval import Report
+    from lamina.evaluation.retrieval import Asking, Report
     from lamina.evaluation.storing import Progress
 
 __all__ = ["SET_HELP", "lifecycle", "precision", "recall"]
@@ -28,6 +29,22 @@ Cache = Annotated[
     Path | None,
     typer.Option("--cache", help="A file that keeps vectors from one run to the next.", show_default=False),
 ]
+Modes = Annotated[
+    list[SearchMode] | None, typer.Option("--mode", "-m", help="Only this mode; may be repeated.", show_default=False)
+]
+Tokens = Annotated[int, typer.Option("--tokens", min=1, help="The budget for recall at a cost.")]
+Limit = Annotated[
+    int | None, typer.Option("--limit", min=1, help="Only the first so many queries.", show_default=False)
+]
+LeaveOut = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--leave-out", help="A category that a second total leaves out; may be repeated.", show_default="adversarial"
+    ),
+]
+Out = Annotated[
+    Path | None, typer.Option("--out", help="A folder for each answer, a report and a chart.", show_default=False)
+]
 MinScore = Annotated[
     float | None,
     typer.Option("--min-score", min=0, max=1, help="The cut-off below which nothing is relevant.", show_default=False),
@@ -38,31 +55,16 @@ async def recall(
     session: Session,
     folders: Annotated[list[Path], typer.Argument(help=_FOLDERS)],
     *,
-    mode: Annotated[
-        list[SearchMode] | None,
-        typer.Option("--mode", "-m", help="Only this mode; may be repeated.", show_default=False),
-    ] = None,
-    tokens: Annotated[int, typer.Option("--tokens", min=1, help="The budget for recall at a cost.")] = 1_000,
-    limit: Annotated[
-        int | None, typer.Option("--limit", min=1, help="Only the first so many queries.", show_default=False)
-    ] = None,
+    mode: Modes = None,
+    tokens: Tokens = 1_000,
+    limit: Limit = None,
     baselines: Annotated[bool, typer.Option("--baselines", help="Also plain tools on the same files.")] = False,
     audited: Annotated[bool, typer.Option("--audited", help="Use qrels_audited.tsv, where there is one.")] = False,
     pool: Annotated[bool, typer.Option("--pool", help="Ignore groups: look for each query in everything.")] = False,
-    leave_out: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--leave-out",
-            help="A category that a second total leaves out; may be repeated.",
-            show_default="adversarial",
-        ),
-    ] = None,
+    leave_out: LeaveOut = None,
     min_score: MinScore = None,
     cache: Cache = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", help="A folder for each answer, a report and a chart.", show_default=False),
-    ] = None,
+    out: Out = None,
 ) -> None:
     """Measure recall on labelled sets, each in a database of its own.
 
@@ -74,12 +76,10 @@ async def recall(
     """
     from lamina.cli import output
     from lamina.evaluation.dataset import load_dataset
-    from lamina.evaluation.engines import evaluated_settings, open_cached_embedder, open_empty_engine
     from lamina.evaluation.reporting import as_json, can_draw, write_report
-    from lamina.evaluation.retrieval import Asking, evaluate
+    from lamina.evaluation.retrieval import Asking
 
     sets = [_narrowed(load_dataset(folder, audited=audited), limit, pool=pool) for folder in folders]
-    settings = evaluated_settings(session.memory)
     asking = Asking(
         modes=tuple(mode or SearchMode),
         budget=tokens,
@@ -87,8 +87,25 @@ async def recall(
         leave_out=tuple(_TRICKS if leave_out is None else leave_out),
         min_score=min_score,
     )
-    configuration = session.memory.model_dump(mode="json", include={"scoring", "version"})
-    configuration |= {"pooled": pool, "first queries": limit}
+    reports = await _reports(session, sets, asking, cache=cache, said={"pooled": pool, "first queries": limit})
+    if out is not None:
+        write_report(out, reports)
+        if not can_draw():
+            output.note("There is no chart: it needs an extra: pip install 'lamina[eval]'")
+    if session.as_json:
+        output.print_json([as_json(report) for report in reports])
+
+
+async def _reports(
+    session: Session, sets: Iterable[Dataset], asking: Asking, *, cache: Path | None, said: Mapping[str, Any]
+) -> list[Report]:
+    """The report of each set, which a person is shown as soon as it is there."""
+    from lamina.cli import output
+    from lamina.evaluation.engines import evaluated_settings, open_cached_embedder, open_empty_engine
+    from lamina.evaluation.retrieval import evaluate
+
+    settings = evaluated_settings(session.memory)
+    configuration = session.memory.model_dump(mode="json", include={"scoring", "version"}) | dict(said)
     reports = []
     async with open_cached_embedder(settings, cache) as embedder:
         for dataset in sets:
@@ -105,12 +122,7 @@ async def recall(
             reports.append(report)
             if not session.as_json:
                 _print_report(report)
-    if out is not None:
-        write_report(out, reports)
-        if not can_draw():
-            output.note("There is no chart: it needs an extra: pip install 'lamina[eval]'")
-    if session.as_json:
-        output.print_json([as_json(report) for report in reports])
+    return reports
 
 
 async def lifecycle(

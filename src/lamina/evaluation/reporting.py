@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import textwrap
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,6 +29,7 @@ __all__ = [
 
 ABSTENTION_HEAD: Final = ("way", "without evidence", "rightly empty", "with evidence", "wrongly empty")
 _SCORE_DIGITS: Final = 6
+_LABEL_CHARS: Final = 14
 
 
 def can_draw() -> bool:
@@ -153,11 +155,12 @@ def draw(reports: Sequence[Report], path: Path) -> None:
     shown: dict[str, dict[str, float]] = {}
     for report in reports:
         for each in report.figures if len(reports) == 1 else _totals(report):
-            label = f"{each.category if len(reports) == 1 else report.dataset}\n({each.queries})"
+            name = each.category if len(reports) == 1 else report.dataset
+            label = f"{textwrap.fill(name, _LABEL_CHARS)}\n({each.queries:,})"
             shown.setdefault(label, {})[each.way] = each.recall[_depth(each)]
     ways = list(dict.fromkeys(way for values in shown.values() for way in values))
     width = 0.8 / max(1, len(ways))
-    figure = Figure(figsize=(max(6.0, 1.6 * len(shown)), 4.5), layout="constrained")
+    figure = Figure(figsize=(max(8.0, 1.5 * len(shown)), 5.0), layout="constrained")
     axes = figure.subplots()
     for number, way in enumerate(ways):
         places = [place + (number - (len(ways) - 1) / 2) * width for place in range(len(shown))]
@@ -166,7 +169,7 @@ def draw(reports: Sequence[Report], path: Path) -> None:
     axes.set_ylim(0, 1)
     axes.set_ylabel("recall@10")
     axes.grid(axis="y", alpha=0.3)
-    axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+    figure.legend(loc="outside upper center", ncols=3, frameon=False)
     figure.savefig(path, dpi=120, metadata={"Software": None})
 
 

@@ -169,9 +169,7 @@ async def evaluate(
     if asking.baselines:
         ways |= {BASELINE + name: run.priced(ranking) for name, ranking in (await _baselines(run)).items()}
     measured = [
-        _measured(query, way, answers.get(query.id, Answer(())), asking)
-        for way, answers in ways.items()
-        for query in with_evidence
+        _measured(query, way, answers[query.id], asking) for way, answers in ways.items() for query in with_evidence
     ]
     return Report(
         dataset=dataset.name,
@@ -246,8 +244,8 @@ class _Run:
         count = EstimateCounter().count
         tokens = {document.id: count(document.text) for document in self.dataset.documents}
         return {
-            query: Answer(tuple(Hit(document, None, tokens[document]) for document in documents))
-            for query, documents in ranking.items()
+            query.id: Answer(tuple(Hit(document, None, tokens[document]) for document in ranking.get(query.id, ())))
+            for query in self.dataset.queries
         }
 
     async def abstention(self, mode: SearchMode, answers: Mapping[str, Answer]) -> Abstention:

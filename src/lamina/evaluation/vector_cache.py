@@ -31,7 +31,7 @@ class VectorCache:
             self._connection = sqlite3.connect(path)
             self._connection.execute(
                 "CREATE TABLE IF NOT EXISTS vectors (model TEXT, kind TEXT, digest BLOB, vector BLOB NOT NULL,"
-                " PRIMARY KEY (model, kind, digest)) WITHOUT ROWID"
+                " PRIMARY KEY (model, kind, digest))"
             )
 
     def get(self, model: str, kind: str, text: str) -> array[float] | None:
