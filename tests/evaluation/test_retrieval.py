@@ -7,7 +7,7 @@ from lamina.evaluation.dataset import load_dataset
 from lamina.evaluation.retrieval import Asking, evaluate
 from lamina.evaluation.vector_cache import DiskCachedEmbedder, VectorCache
 from lamina.memory.factory import create_memory_engine
-from lamina.testing import HashingEmbedder
+from lamina.testing import FrozenClock, HashingEmbedder, counting_ids
 
 
 async def test_an_evaluation_counts_by_category_and_way(ferries):
@@ -46,7 +46,8 @@ async def test_pages_are_asked_for_until_the_budget_is_full(write_set):
     folder = write_set("many", corpus, [{"id": "q", "text": "ferry"}], qrels=[("q", "d59", 1)])
     found = {}
     for budget in (100, 100_000):
-        async with await create_memory_engine(provider="memory", embedding="none") as engine:
+        settings = {"provider": "memory", "embedding": "none", "clock": FrozenClock()}
+        async with await create_memory_engine(settings, new_id=counting_ids()) as engine:  # all are equally good
             asking = Asking(modes=[SearchMode.TEXT], budget=budget)
             found[budget] = await evaluate(load_dataset(folder), engine, asking)
     assert [len(report.answers[0].answer.hits) for report in found.values()] == [20, 60]
