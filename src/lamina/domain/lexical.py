@@ -46,6 +46,7 @@ __all__ = [
     "Term",
     "TermCounts",
     "count_terms",
+    "held",
     "index_terms",
     "query_terms",
     "similarities",
@@ -172,14 +173,16 @@ def similarity(terms: Collection[Term], weights: Collection[float], document: Te
     total = sum(weights)
     if total == 0:
         return 0.0
+    shares = held(terms, document)
+    return min(1.0, sum(weight * share for weight, share in zip(weights, shares, strict=True)) / total)
+
+
+def held(terms: Iterable[Term], document: TermCounts) -> tuple[float, ...]:
+    """How much of each term the document holds, in [0, 1]: see `similarity`."""
     counts = document.counts
     missing = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * document.length / TYPICAL_LENGTH)
-    found = 0.0
-    for term, weight in zip(terms, weights, strict=True):
-        count = max([counts.get(form, 0) for form in term.forms])
-        if count:
-            found += weight * min(1.0, count * _FULL / (count + missing))
-    return min(1.0, found / total)
+    most = (max([counts.get(form, 0) for form in term.forms]) for term in terms)
+    return tuple(min(1.0, count * _FULL / (count + missing)) if count else 0.0 for count in most)
 
 
 def similarities(query: str, texts: Collection[str]) -> list[float]:
