@@ -81,112 +81,112 @@ async def test_a_question_finds_the_chunk_that_answers_it(http):
     assert (await http.post("/v1/documents/retrieve", json=nothing)).json()["data"] == []
 
 
-REFUSED = [
-    ("tea.md", "application/octet-stream", lambda text: text.encode()),
-    ("tea", "text/plain; charset=utf-8", lambda text: text.encode()),
-    ("tea.docx", "application/octet-stream", docx_of),
-    ("tea", "application/vnd.openxmlformats-officedocument.wordprocessingml.document", docx_of),
-    ("tea", "text/html", lambda text: f"<p>{text}</p>".encode()),
-],
+@pytest.mark.parametrize(
+    ("source", "content_type", "make"),
+    [
+        ("tea.md", "application/octet-stream", lambda text: text.encode()),
+        ("tea", "text/plain; charset=utf-8", lambda text: text.encode()),
+        ("tea.docx", "application/octet-stream", docx_of),
+        ("tea", "application/vnd.openxmlformats-officedocument.wordprocessingml.document", docx_of),
+        ("tea", "text/html", lambda text: f"<p>{text}</p>".encode()),
+    ],
 )
 async def test_a_file_is_taken_in_by_its_type_or_its_name(http, source, content_type, make):
-text = "Green tea is brewed at eighty degrees."
-answer = await http.post(
-    "/v1/documents/files",
-    params={"source": source, "owner": "ann"},
-    content=make(text),
-    headers={"Content-Type": content_type},
-)
-assert answer.status_code == 201, answer.text
-assert answer.json()["source"] == source
-chunks = (await http.get(f"/v1/documents/{answer.json()['id']}/chunks")).json()["data"]
-assert [each["content"].strip() for each in chunks] == [text]
+    text = "Green tea is brewed at eighty degrees."
+    answer = await http.post(
+        "/v1/documents/files",
+        params={"source": source, "owner": "ann"},
+        content=make(text),
+        headers={"Content-Type": content_type},
+    )
+    assert answer.status_code == 201, answer.text
+    assert answer.json()["source"] == source
+    chunks = (await http.get(f"/v1/documents/{answer.json()['id']}/chunks")).json()["data"]
+    assert [each["content"].strip() for each in chunks] == [text]
 
 
 async def test_a_file_has_metadata_as_a_text_has_and_is_found_by_them(http):
-metadata = {"category": "kitchen", "Größe": [1, None], "deep": {"a": True}}
-params = {"source": "tea.md", "metadata": json.dumps(metadata)}
-answer = await http.post(
-    "/v1/documents/files", params=params, content=TEA.encode(), headers={"Content-Type": "text/markdown"}
-)
-assert (answer.status_code, answer.json()["metadata"]) == (201, metadata), answer.text
-body = {"query": "how hot is green tea brewed", "where": {"category": "kitchen"}}
-assert (await http.post("/v1/documents/retrieve", json=body)).json()["data"]
-parameters = (await http.get("/openapi.json")).json()["paths"]["/v1/documents/files"]["post"]["parameters"]
-(told,) = [each for each in parameters if each["name"] == "metadata"]
-assert told["content"]["application/json"]["example"]["category"] == "kitchen"
+    metadata = {"category": "kitchen", "Größe": [1, None], "deep": {"a": True}}
+    params = {"source": "tea.md", "metadata": json.dumps(metadata)}
+    answer = await http.post(
+        "/v1/documents/files", params=params, content=TEA.encode(), headers={"Content-Type": "text/markdown"}
+    )
+    assert (answer.status_code, answer.json()["metadata"]) == (201, metadata), answer.text
+    body = {"query": "how hot is green tea brewed", "where": {"category": "kitchen"}}
+    assert (await http.post("/v1/documents/retrieve", json=body)).json()["data"]
+    parameters = (await http.get("/openapi.json")).json()["paths"]["/v1/documents/files"]["post"]["parameters"]
+    (told,) = [each for each in parameters if each["name"] == "metadata"]
+    assert told["content"]["application/json"]["example"]["category"] == "kitchen"
 
 
 @pytest.mark.parametrize(
-("metadata", "field"),
-[
-    ("", "query.metadata"),
-    ("tea", "query.metadata"),
-    ("[]", "query.metadata"),
-    ('{"a": NaN}', "query.metadata"),
-    ('{"a": 1, "a": 2}', "query.metadata"),
-    ('{"a": {"b": 1e999}}', "query.metadata.a.b"),
-    ('{"a": "\\ud800"}', "query.metadata.a"),
-    ('{"a": ' + "[" * 70 + "]" * 70 + "}", "query.metadata"),
-    ('{"owner": "bob"}', "query.metadata"),
-    ('{"a": "' + "x" * 5000 + '"}', "query.metadata"),
-],
+    ("metadata", "field"),
+    [
+        ("", "query.metadata"),
+        ("tea", "query.metadata"),
+        ("[]", "query.metadata"),
+        ('{"a": NaN}', "query.metadata"),
+        ('{"a": 1, "a": 2}', "query.metadata"),
+        ('{"a": {"b": 1e999}}', "query.metadata.a.b"),
+        ('{"a": "\\ud800"}', "query.metadata.a"),
+        ('{"a": ' + "[" * 70 + "]" * 70 + "}", "query.metadata"),
+        ('{"owner": "bob"}', "query.metadata"),
+        ('{"a": "' + "x" * 5000 + '"}', "query.metadata"),
+    ],
 )
 async def test_metadata_of_a_file_that_cannot_be_kept_are_refused_by_name(http, metadata, field):
-params = {"source": "tea.md", "metadata": metadata}
-answer = await http.post("/v1/documents/files", params=params, content=b"x", headers={"Content-Type": ANY})
-assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, field), answer.text
-assert (await http.get("/v1/documents")).json()["data"] == []
+    params = {"source": "tea.md", "metadata": metadata}
+    answer = await http.post("/v1/documents/files", params=params, content=b"x", headers={"Content-Type": ANY})
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, field), answer.text
+    assert (await http.get("/v1/documents")).json()["data"] == []
 
 
 async def test_a_source_names_no_file_of_the_server(http, tmp_path):
-secret = tmp_path / "secret.txt"
-secret.write_text("the secret of the server")
-for source in (str(secret), secret.as_uri(), "../secret.txt", "/etc/passwd.txt"):
-    answer = await http.post(
-        "/v1/documents/files", params={"source": source}, content=b"harmless", headers={"Content-Type": ANY}
-    )
-    assert answer.status_code == 201, answer.text
-    chunks = (await http.get(f"/v1/documents/{answer.json()['id']}/chunks")).json()["data"]
-    assert [each["content"] for each in chunks] == ["harmless"]
+    secret = tmp_path / "secret.txt"
+    secret.write_text("the secret of the server")
+    for source in (str(secret), secret.as_uri(), "../secret.txt", "/etc/passwd.txt"):
+        answer = await http.post(
+            "/v1/documents/files", params={"source": source}, content=b"harmless", headers={"Content-Type": ANY}
+        )
+        assert answer.status_code == 201, answer.text
+        chunks = (await http.get(f"/v1/documents/{answer.json()['id']}/chunks")).json()["data"]
+        assert [each["content"] for each in chunks] == ["harmless"]
 
 
 @pytest.mark.parametrize(
-("params", "content_type", "content", "status"),
-[
-    ({"source": "a.exe"}, ANY, b"MZ", 415),
-    ({"source": "a"}, ANY, b"text", 415),
-    ({"source": "a.docx"}, ANY, b"no zip", 422),
-    ({"source": "a.txt"}, ANY, b"\xff\xfe\xff", 422),
-    ({"source": "a.txt"}, ANY, b"a\x00b", 422),
-    ({"source": "a.txt"}, ANY, b"", 422),
-    ({"source": "a.txt", "chunk_size": "0"}, ANY, b"text", 422),
-    ({"source": "a.txt", "chunk_strategy": "by ear"}, ANY, b"text", 422),
-    ({}, "text/plain", b"text", 422),
-],
+    ("params", "content_type", "content", "status"),
+    [
+        ({"source": "a.exe"}, ANY, b"MZ", 415),
+        ({"source": "a"}, ANY, b"text", 415),
+        ({"source": "a.docx"}, ANY, b"no zip", 422),
+        ({"source": "a.txt"}, ANY, b"\xff\xfe\xff", 422),
+        ({"source": "a.txt"}, ANY, b"a\x00b", 422),
+        ({"source": "a.txt"}, ANY, b"", 422),
+        ({"source": "a.txt", "chunk_size": "0"}, ANY, b"text", 422),
+        ({"source": "a.txt", "chunk_strategy": "by ear"}, ANY, b"text", 422),
+        ({}, "text/plain", b"text", 422),
+    ],
 )
 async def test_a_file_that_cannot_be_read_is_refused(http, params, content_type, content, status):
-headers = {"Content-Type": content_type}
-answer = await http.post("/v1/documents/files", params=params, content=content, headers=headers)
-assert answer.status_code == status, answer.text
-assert status == 415 or answer.json()["errors"][0]["field"]
-assert (await http.get("/v1/documents")).json()["data"] == []
+    headers = {"Content-Type": content_type}
+    answer = await http.post("/v1/documents/files", params=params, content=content, headers=headers)
+    assert answer.status_code == status, answer.text
+    assert status == 415 or answer.json()["errors"][0]["field"]
+    assert (await http.get("/v1/documents")).json()["data"] == []
 
 
 async def test_a_deleted_document_is_gone(http):
-id = (await ingested(http))["id"]
-assert (await http.delete(f"/v1/documents/{id}")).status_code == 204
-for answer in (
-    await http.get(f"/v1/documents/{id}"),
-    await http.get(f"/v1/documents/{id}/chunks"),
-    await http.delete(f"/v1/documents/{id}"),
-):
-    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+    id = (await ingested(http))["id"]
+    assert (await http.delete(f"/v1/documents/{id}")).status_code == 204
+    for answer in (
+        await http.get(f"/v1/documents/{id}"),
+        await http.get(f"/v1/documents/{id}/chunks"),
+        await http.delete(f"/v1/documents/{id}"),
+    ):
+        assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
 
 
-@pytest.mark.parametrize(
-("path", "body", "field"),
-[
+REFUSED = [
     ("", {"content": " ", "source": "a"}, "content"),
     ("", {"content": "x"}, "source"),
     ("", {"content": "x", "source": ""}, "source"),
