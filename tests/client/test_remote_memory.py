@@ -26,7 +26,8 @@ from lamina.rag.pipeline import RagPipeline
 from lamina.testing import HashingEmbedder
 
 ON_THE_SERVER = {"compact_event", "compact_with", "summarize", "store_summary", "clear_summarized_events"}
-"""What a subclass overrides."""
+ON_THE_SERVER |= {"list_sessions"}
+"""What a subclass overrides, and what the server pages by: its clients ask for `get_session_ids`."""
 TWINS = [
     (LaminaClient, SyncLaminaClient),
     (RemoteMemory, SyncRemoteMemory),
