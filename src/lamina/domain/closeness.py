@@ -26,9 +26,7 @@ def cosines(query: Vector, vectors: Sequence[Vector]) -> list[float]:
     return [float(each) for each in np.clip(closeness, -1.0, 1.0)]
 
 
-def cosines_of_parts(
-    query: Vector, vectors: Sequence[Vector], lengths: Sequence[int]
-) -> list[tuple[float, ...]]:
+def cosines_of_parts(query: Vector, vectors: Sequence[Vector], lengths: Sequence[int]) -> list[tuple[float, ...]]:
     """For each vector the cosine of each of its parts with the same part of the query.
 
     A vector is the vectors of several models, one behind the other; `lengths` are theirs.
