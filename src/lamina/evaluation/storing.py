@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Final, TypeAlias
 
 from lamina.domain.memory import MemoryEntry
-from lamina.evaluation.dataset import Dataset, Document
 from lamina.errors import ProviderError
+from lamina.evaluation.dataset import Dataset, Document
 from lamina.memory.engine import MemoryEngine
 from lamina.memory.inputs import MemoryInput
 
