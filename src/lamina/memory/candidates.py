@@ -26,6 +26,8 @@ class Candidate:
     """What both legs say, as one."""
     support: float = 0.0
     """What its surroundings add: see `lamina.memory.surroundings`."""
+    rerank: float | None = None
+    """What the reranker says, if one has read it."""
 
 
 def gather(by_vector: Sequence[SearchHit], by_text: Sequence[SearchHit]) -> list[Candidate]:

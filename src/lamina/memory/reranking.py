@@ -1,0 +1,88 @@
+"""Reading a recall's best candidates together with its query: what the reranker says, and what it counts for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from lamina import registry
+from lamina.domain.recall import Degraded, Leg, Reason
+from lamina.errors import ConfigError, InvalidInput, InvalidType, ProviderError
+from lamina.memory.candidates import Candidate
+from lamina.ports.reranker import Reranker, reads
+
+__all__ = ["RERANK_SHARE", "Rerankers", "rerank"]
+
+MOST_READ: Final = 40
+RERANK_SHARE: Final = 0.3
+"""What the reranker counts for in the similarity of a candidate that it read."""
+
+NO_RERANKER: Final = "none"
+
+
+class Rerankers:
+    """The reranker that the settings ask for, and those that recalls name, made when they are first needed.
+
+    Args:
+        default: A name, a `Reranker`, a callable, or None for none.
+
+    Raises:
+        ConfigError: no installed package offers the name.
+        InvalidType: the thing can neither score nor be called.
+    """
+
+    def __init__(self, default: Any = None) -> None:
+        self._made: dict[str, Reranker] = {}
+        self._default: Reranker | None = None
+        if isinstance(default, str):
+            self._default = self._named(default)
+        elif default is not None:
+            self._default = registry.adopt_reranker(default)
+
+    def choose(self, name: str | None) -> Reranker | None:
+        """The reranker of this name; the default for None, and none for `none`.
+
+        Raises:
+            InvalidInput: there is no such reranker.
+            InvalidType: the name is no text.
+        """
+        if name is None:
+            return self._default
+        if not isinstance(name, str):
+            remedy = "Give a name here, and your own reranker to the settings."
+            raise InvalidType("rerank", f"must be text, not {type(name).__name__}", remedy)
+        try:
+            return self._named(name)
+        except ConfigError as error:
+            raise InvalidInput("rerank", error.problem, error.remedy) from error
+
+    async def close(self) -> None:
+        """Let go of what was made. Idempotent."""
+        for reranker in (*self._made.values(), self._default):
+            if reranker is not None:
+                await reranker.close()
+
+    def _named(self, name: str) -> Reranker | None:
+        if name == NO_RERANKER:
+            return None
+        if name not in self._made:
+            self._made[name] = registry.load_reranker(name)
+        return self._made[name]
+
+
+async def rerank(reranker: Reranker, query: str, candidates: Sequence[Candidate]) -> Degraded | None:
+    """Let the reranker read the best candidates, and blend what it says into their similarity.
+
+    Returns why it said nothing, if so; then nothing has changed.
+    """
+    best = sorted(candidates, key=lambda each: (-each.similarity - each.support, each.entry.id))[:MOST_READ]
+    try:
+        if not reads(reranker, query):
+            return Degraded(Leg.RERANK, Reason.OTHER_LANGUAGE, reranker.model)
+        scores = await reranker.score(query, [each.entry.content for each in best]) if best else []
+    except ProviderError as error:
+        return Degraded(Leg.RERANK, Reason.RERANKER_FAILED, str(error))
+    for candidate, score in zip(best, scores, strict=True):
+        candidate.rerank = score
+        candidate.similarity = (1 - RERANK_SHARE) * candidate.similarity + RERANK_SHARE * score
+    return None
