@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, Field
 
@@ -18,6 +18,7 @@ from lamina.server.wire.strict import (
     Limit,
     Moment,
     Name,
+    Rerank,
     StrictBody,
     Tag,
     Text,
@@ -157,7 +158,7 @@ class Recall(Selection):
     offset: Annotated[int, Field(ge=0, le=10_000)] = 0
     mode: Annotated[SearchMode, BY_VALUE] | None = None
     min_score: Unit | None = None
-    rerank: Literal["cross-encoder", "none"] | None = None
+    rerank: Rerank | None = None
     min_relevance: Unit | None = None
     min_confidence: Unit | None = None
     touch: Flag = True
