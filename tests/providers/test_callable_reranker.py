@@ -24,8 +24,8 @@ class Own:
     provider, model = "own", "m"
     is_closed = False
 
-    def reads(self, query: str) -> bool:
-        return query != "no"
+    def reads(self, query: str, texts: list[str]) -> bool:
+        return query not in texts
 
     async def score(self, query: str, texts: list[str]) -> list[float]:
         return lengths(query, texts)
@@ -76,7 +76,8 @@ async def test_a_reranker_keeps_its_names_and_languages_and_is_closed_only_if_ow
     own = Own()
     made = as_reranker(own, owned=owned)
     assert (made.provider, made.model) == ("own", "m")
-    assert (reads(made, "no"), reads(made, "yes"), reads(as_reranker(lengths), "no")) == (False, True, True)
+    assert [reads(each, "q", ["q"]) for each in (made, as_reranker(lengths))] == [False, True]
+    assert reads(made, "q", ["other"])
     await made.close()
     assert own.is_closed is owned
 

@@ -45,6 +45,7 @@ async def test_a_text_gets_the_same_score_alone_among_others_and_side_by_side() 
         ("adoption agency", True),
         ("Where is the Straße of Käthe?", True),
         ("42", True),
+        ("Tea: no. Coffee: yes, at 8, with milk.", True),
         ("Wann schließt die Bibliothek?", False),
         ("Cuándo cierra la biblioteca", False),
         ("Quand est-ce que la bibliothèque ferme ?", False),
@@ -56,8 +57,11 @@ async def test_a_text_gets_the_same_score_alone_among_others_and_side_by_side() 
         ("Müllabfuhr", False),
     ],
 )
-def test_only_what_may_be_english_is_read(query: str, known: bool) -> None:
-    assert reads(load_reranker("cross-encoder"), query) is known
+def test_only_what_may_be_english_prose_is_read(query: str, known: bool) -> None:
+    reranker = load_reranker("cross-encoder")
+    assert reads(reranker, query, TEXTS[:2]) is known
+    assert reads(reranker, QUERY, [query] * 2) is known
+    assert not reads(reranker, query, ["def closes(self, day=None):\n    return self._hours[day or today()].end"])
 
 
 async def test_a_file_that_is_missing_or_not_the_reviewed_one_is_refused(tmp_path: Path) -> None:

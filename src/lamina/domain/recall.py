@@ -66,7 +66,7 @@ class Reason(StrEnum):
     NOT_NATIVE = "not_native"
     """The backend has no such search; the engine's bounded scan answered in its place."""
     OTHER_LANGUAGE = "other_language"
-    """The reranker does not know the query's language."""
+    """The reranker does not know the language of the query or of what was found; code is one, too."""
     RERANKER_FAILED = "reranker_failed"
 
 

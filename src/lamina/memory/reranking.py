@@ -13,8 +13,8 @@ from lamina.ports.reranker import Reranker, reads
 
 __all__ = ["RERANK_SHARE", "Rerankers", "rerank"]
 
-MOST_READ: Final = 40
-RERANK_SHARE: Final = 0.3
+MOST_READ: Final = 30
+RERANK_SHARE: Final = 0.25
 """What the reranker counts for in the similarity of a candidate that it read."""
 
 NO_RERANKER: Final = "none"
@@ -76,10 +76,11 @@ async def rerank(reranker: Reranker, query: str, candidates: Sequence[Candidate]
     Returns why it said nothing, if so; then nothing has changed.
     """
     best = sorted(candidates, key=lambda each: (-each.similarity - each.support, each.entry.id))[:MOST_READ]
+    texts = [each.entry.content for each in best]
     try:
-        if not reads(reranker, query):
+        if texts and not reads(reranker, query, texts):
             return Degraded(Leg.RERANK, Reason.OTHER_LANGUAGE, reranker.model)
-        scores = await reranker.score(query, [each.entry.content for each in best]) if best else []
+        scores = await reranker.score(query, texts) if texts else []
     except ProviderError as error:
         return Degraded(Leg.RERANK, Reason.RERANKER_FAILED, str(error))
     for candidate, score in zip(best, scores, strict=True):

@@ -45,7 +45,7 @@ class Reranker(Protocol):
         ...
 
 
-def reads(reranker: Reranker, query: str) -> bool:
-    """Whether the reranker knows the query's language: its own word, or yes if it has none."""
+def reads(reranker: Reranker, query: str, texts: Sequence[str]) -> bool:
+    """Whether the reranker knows the language of both: its own word, or yes if it has none."""
     own = getattr(reranker, "reads", None)
-    return True if own is None else bool(own(query))
+    return True if own is None else bool(own(query, texts))

@@ -33,7 +33,7 @@ class CallableReranker:
         provider: str,
         model: str,
         seconds: float = SECONDS,
-        reads: Callable[[str], bool] | None = None,
+        reads: Callable[[str, Sequence[str]], bool] | None = None,
         close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._function = function
@@ -54,9 +54,12 @@ class CallableReranker:
         """Which model scores."""
         return self._model
 
-    def reads(self, query: str) -> bool:
+    def reads(self, query: str, texts: Sequence[str]) -> bool:
         """What `reads` says, if it was given."""
-        return True if self._reads is None else bool(self._reads(query))
+        if self._reads is None:
+            return True
+        with translated(self._provider):
+            return bool(self._reads(query, texts))
 
     async def score(self, query: str, texts: Sequence[str]) -> list[float]:
         """The function's numbers, one in [0, 1] per text.
