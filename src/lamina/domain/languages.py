@@ -31,7 +31,7 @@ _FUNCTION_WORDS: Final = {
             "aber als am an auch auf aus bei bin bis das dass dem den der des die durch ein eine einem einen einer "
             "eines er es fur gibt hat habe haben ich ihr ihre im in ist kann man mein meine mich mir mit nach nicht "
             "noch nur oder sein seine sich sie sind so uber um und uns unser vom von vor wann war waren warum was wo "
-            "welche welchem welchen welcher welches wenn wer werden wie wieviele wir wird wurde wurden zu zum zur"
+            "welche welcher welches wenn wer werden wie wir wird wurde wurden zu zum zur"
         ),
         "spanish": (
             "al como con cual cuales cuando cuanta cuantas cuanto cuantos de del donde el ella en entre era es esta "

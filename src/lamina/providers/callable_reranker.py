@@ -89,7 +89,7 @@ class CallableReranker:
         return [self._number(score) for score in answer]
 
     def _number(self, score: object) -> float:
-        if not isinstance(score, Real) or isinstance(score, bool) or not 0 <= float(score) <= 1:
+        if isinstance(score, bool) or not isinstance(score, Real) or not 0 <= float(score) <= 1:
             raise ProviderError(self._provider, f"it answered {score!r:.50} in place of a number from 0 to 1")
         return float(score)
 
