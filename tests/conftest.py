@@ -4,6 +4,12 @@ A scripted server (`server`), an address of nobody (`unused_url`), a real model 
 servers and fakes of the other backends, each by its name, and the public suite of MCP (`mcp_conformance`).
 """
 
+import gc
+
+import pytest
+
+pytest.register_assert_rewrite("store_proofs")
+
 pytest_plugins = [
     "contract_report",
     "fake_pinecone",
@@ -20,3 +26,13 @@ pytest_plugins = [
     "real_sqld",
     "scripted_server",
 ]
+
+
+def pytest_configure():
+    """What collecting makes stays: to look through it for garbage, again and again, is a third of the time it takes."""
+    gc.disable()
+
+
+def pytest_collection_finish():
+    gc.freeze()
+    gc.enable()

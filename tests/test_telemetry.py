@@ -83,12 +83,21 @@ async def test_a_failure_is_told_by_its_kind_without_its_message(engine, spans):
 
 
 async def test_an_observer_is_told_of_each_operation_inside_its_block_alone(engine):
-    seen = []
-    with observed_by(seen.append):
+    seen, asked = [], []
+
+    class Observer:
+        def memory_operation(self, operation):
+            seen.append(operation)
+
+        def embedding_request(self, provider, *, error):
+            asked.append((provider, error))
+
+    with observed_by(Observer()):
         await engine.store("Ann likes tea.")
         with pytest.raises(MemoryNotFound):
             await engine.update("none", tags=[])
     await engine.store("Bob likes milk.")
+    assert asked == [("testing", None)]
     assert [(each.name, each.error) for each in seen] == [("create_memory", None), ("update_memory", "MemoryNotFound")]
     assert all(each.seconds > 0 for each in seen)
 

@@ -10,15 +10,24 @@ from __future__ import annotations
 import functools
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from lamina._version import __version__
 
-__all__ = ["Operation", "OperationName", "captures_content", "memory_operation", "observed_by"]
+__all__ = [
+    "Observer",
+    "Operation",
+    "OperationName",
+    "captures_content",
+    "embedding_request",
+    "memory_operation",
+    "observed_by",
+    "tell_of_context",
+]
 
 OperationName: TypeAlias = Literal[
     "create_memory",
@@ -76,13 +85,25 @@ class Operation:
         return {key: value for key, value in facts.items() if value is not None}
 
 
-Observer: TypeAlias = Callable[[Operation], None]
+class Observer(Protocol):
+    """Counts what is done. It raises nothing, and returns at once."""
+
+    def memory_operation(self, operation: Operation) -> None:
+        """An operation on memories has ended, well or not."""
+
+    def context_computed(self, *, included: int, dropped: int) -> None:
+        """A context was put together: tokens of what is sent, and of what was found and left out."""
+
+    def embedding_request(self, provider: str, *, error: str | None) -> None:
+        """A provider was asked for vectors; `error` is the name of an exception's class, if it gave none."""
+
+
 _observer: ContextVar[Observer | None] = ContextVar("observer", default=None)
 
 
 @contextmanager
 def observed_by(observer: Observer) -> Iterator[None]:
-    """Within, in this task and those it starts, each operation is told to the observer when it has ended."""
+    """Within, in this task and those it starts, the observer is told what is done."""
     token = _observer.set(observer)
     try:
         yield
@@ -107,7 +128,33 @@ def memory_operation(name: OperationName, *, store: str, id: str | None = None) 
                 _describe(span, operation)
             observer = _observer.get()
             if observer is not None:
-                observer(operation)
+                observer.memory_operation(operation)
+
+
+def tell_of_context(*, included: int, dropped: int) -> None:
+    """Tell the observer of a context; no span is made."""
+    observer = _observer.get()
+    if observer is not None:
+        observer.context_computed(included=included, dropped=dropped)
+
+
+@contextmanager
+def embedding_request(provider: str) -> Iterator[None]:
+    """Tell the observer of a request for vectors, at its end; no span is made.
+
+    An embedder may stand over another one that is counted too: what happens inside is not told again.
+    """
+    observer, error = _observer.get(), None
+    token = _observer.set(None)
+    try:
+        yield
+    except BaseException as failure:
+        error = type(failure).__name__
+        raise
+    finally:
+        _observer.reset(token)
+        if observer is not None:
+            observer.embedding_request(provider, error=error)
 
 
 def captures_content() -> bool:

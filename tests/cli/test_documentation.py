@@ -44,9 +44,9 @@ def test_all_the_commands_are_there() -> None:
     wanted = "remember recall list get forget decay stats import export copy reembed doctor demo version".split()
     wanted += ["migrate-v1", "serve", "ask", "context", "chat", "ingest", "config show", "config path"]
     wanted += ["mcp", "mcp install", "mcp uninstall"]
-    wanted += [f"eval {name}" for name in ("locomo", "transcripts", "documents", "context", "reductions")]
+    wanted += [f"eval {name}" for name in "recall lifecycle precision transcripts documents context reductions".split()]
     wanted += [f"docs {name}" for name in "list show search remove clear stats".split()]
-    wanted += [f"packs {name}" for name in "list show create add search fade pin unpin archive restore".split()]
+    wanted += [f"packs {name}" for name in "list show create add search fade scrub pin unpin archive restore".split()]
     wanted += [f"thread {name}" for name in "list show add history compact extract archive unarchive delete".split()]
     wanted += [f"token {name}" for name in "create list revoke".split()]
     assert sorted(" ".join(path[1:]) for path in COMMANDS) == sorted(wanted)

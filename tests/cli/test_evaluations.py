@@ -18,19 +18,58 @@ def labelled(folder: Path) -> str:
     for name, text in {
         "corpus.jsonl": '{"id": "d1", "text": "the harbour lamp is green", "meta": {"group": "g"}}\n'
         '{"id": "d2", "text": "trains leave at noon", "meta": {"group": "g"}}\n',
-        "queries.jsonl": '{"id": "q1", "text": "harbour lamp", "meta": {"group": "g", "category": "one"}}\n',
+        "queries.jsonl": '{"id": "q1", "text": "harbour lamp", "meta": {"group": "g", "category": "one"}}\n'
+        '{"id": "q2", "text": "zzz", "meta": {"group": "g", "category": "none"}}\n',
         "qrels.tsv": "query-id\tcorpus-id\tscore\nq1\td1\t1\n",
     }.items():
         (folder / "set" / name).write_text(text, encoding="utf-8")
     return "set"
 
 
-def test_recall_is_measured_on_a_labelled_set(lamina: Lamina, labelled: str) -> None:
-    report = lamina("eval", "locomo", labelled, "--mode", "text", "--json").document
-    assert report["documents"] == 2
+def test_recall_is_measured_on_labelled_sets(lamina: Lamina, labelled: str, folder: Path) -> None:
+    options = ("--mode", "text", "--baselines", "--tokens", "50", "--cache", "vectors.db", "--out", "report", "--pool")
+    run = lamina("eval", "recall", labelled, *options, "--json")
+    (report,) = run.document
+    assert (report["documents"], report["budget"], report["configuration"]["pooled"]) == (2, 50, True)
     assert report["figures"][0]["recall"]["5"] == 1.0
-    assert "recall@5" in lamina("eval", "locomo", labelled, "--mode", "text").out
-    assert lamina("eval", "locomo", "none").code == 2
+    assert "answers" not in report
+    assert {path.name for path in (folder / "report").iterdir()} >= {"set.jsonl", "report.md"}
+    assert ("lamina[eval]" in run.err) == (not (folder / "report" / "recall.png").exists())
+    shown = lamina("eval", "recall", labelled, "--limit", "2", env={"COLUMNS": "200"})
+    assert "recall@5" in shown.out
+    assert "rightly empty" in shown.out
+    assert "rightly empty" not in lamina("eval", "recall", labelled, "--limit", "1").out
+    assert lamina("eval", "recall", "none").code == 2
+    assert lamina("eval", "recall", labelled, labelled, "--limit", "1", "--out", "report").code == 2
+
+
+def test_life_cycles_and_precision_are_measured_on_sets_that_tell_of_them(
+    lamina: Lamina, labelled: str, folder: Path
+) -> None:
+    assert lamina("eval", "lifecycle", labelled).code == 2
+    (folder / "set" / "qrels_forbidden.tsv").write_text("query-id\tcorpus-id\tscore\nq2\td1\t1\n", encoding="utf-8")
+    found = {(each["category"], each["way"]): each for each in lamina("eval", "lifecycle", labelled, "--json").document}
+    assert found["all", "told"]["required"]["5"] == 1.0
+    assert "forbidden@10" in lamina("eval", "lifecycle", labelled, env={"COLUMNS": "200"}).out
+    assert lamina("eval", "precision", labelled).code == 2
+    belief = {"user_id": "test-user", "scope": ["s"], "type": "fact", "pinned": False, "confidence": 1.0}
+    (folder / "set" / "corpus.jsonl").write_text(
+        json.dumps(
+            {"id": "d1", "text": "the lamp is green", "meta": belief | {"superseded_by": None, "resolved_at": None}}
+        ),
+        encoding="utf-8",
+    )
+    expect = {"relevantBeliefs": {"shouldOnlyInclude": ["d1"]}}
+    (folder / "set" / "queries.jsonl").write_text(
+        "\n".join(
+            json.dumps({"id": id, "text": text, "meta": {"scope": ["s"], "expect": expect, "case": {}}})
+            for id, text in (("q1", "lamp"), ("q2", "zzz"))
+        ),
+        encoding="utf-8",
+    )
+    report = lamina("eval", "precision", labelled, "--json").document
+    assert (report["passed"], report["cases"]) == (1, 2)
+    assert "d1 is missing" in lamina("eval", "precision", labelled, env={"COLUMNS": "200"}).out
 
 
 def test_contexts_are_measured_budget_by_budget(lamina: Lamina, labelled: str) -> None:

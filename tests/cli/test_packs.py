@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -87,3 +88,20 @@ def test_only_what_fades_needs_the_model_that_shortens(lamina: Lamina, plant: st
     assert lamina("packs", "fade", "--dry-run", env=by_model).code == 0
     run = lamina("packs", "fade", env=by_model)
     assert (run.code, "packs.reducer" in run.err) == (1, True)
+
+
+def test_no_word_of_what_packs_have_lost_is_left_in_the_file_that_was_scrubbed(
+    lamina: Lamina, plant: str, tmp_path: Path
+) -> None:
+    def is_told() -> bool:
+        (file,) = tmp_path.rglob("lamina.db")
+        return b"sale" in file.read_bytes()
+
+    lamina("packs", "archive", plant)
+    if sqlite3.sqlite_version_info < (3, 42):
+        assert is_told()
+    assert lamina("packs", "scrub").out == "Scrubbed.\n"
+    assert not is_told()
+    assert lamina("packs", "scrub", "--json").document == {"scrubbed": True}
+    lamina("packs", "restore", plant)
+    assert lamina("packs", "search", "furnace", "--json").document["results"][0]["content"] == RULE

@@ -148,7 +148,10 @@ async def test_the_verbs_of_documents_do_what_those_of_the_library_do(client, tm
     assert [each.replace(score=chunk.score) for each in await docs.chunks(id)] == [chunk]
     file = tmp_path / "coffee.html"
     file.write_text("<p>Coffee is brewed at ninety-four degrees.</p>")
-    assert (await docs.get(await docs.ingest_file(file))).source == "coffee.html"
+    sent = await docs.get(await docs.ingest_file(file, category="kitchen", year=2026))
+    assert (sent.source, sent.metadata) == ("coffee.html", {"category": "kitchen", "year": 2026})
+    with pytest.raises(InvalidInput, match="metadata"):
+        await docs.ingest_file(file, chunks={"text": "x" * 5000})
     assert [each.source for each in await docs.list_documents()] == ["coffee.html", "tea.md"]
     assert (await docs.stats()).documents == 2
     assert [await docs.remove(id) for _ in range(2)] == [True, False]

@@ -10,9 +10,11 @@ from running_server import TOKEN, served
 from lamina.client import LaminaClient, RemoteMemory, SyncLaminaClient, SyncRemoteMemory
 from lamina.client.blocking import Documents as BlockingDocuments
 from lamina.client.blocking import Memories as BlockingMemories
+from lamina.client.blocking import Packs as BlockingPacks
 from lamina.client.blocking import Threads as BlockingThreads
 from lamina.client.documents import Documents
 from lamina.client.memories import Memories
+from lamina.client.packs import Packs
 from lamina.client.threads import Threads
 from lamina.conversation.manager import ConversationManager
 from lamina.conversation.short_term import BaseMemory
@@ -24,13 +26,15 @@ from lamina.rag.pipeline import RagPipeline
 from lamina.testing import HashingEmbedder
 
 ON_THE_SERVER = {"compact_event", "compact_with", "summarize", "store_summary", "clear_summarized_events"}
-"""What a subclass overrides."""
+ON_THE_SERVER |= {"list_sessions"}
+"""What a subclass overrides, and what the server pages by: its clients ask for `get_session_ids`."""
 TWINS = [
     (LaminaClient, SyncLaminaClient),
     (RemoteMemory, SyncRemoteMemory),
     (Memories, BlockingMemories),
     (Threads, BlockingThreads),
     (Documents, BlockingDocuments),
+    (Packs, BlockingPacks),
 ]
 SAME_VERBS = [(Threads, ConversationManager), (Documents, RagPipeline), (Memories, MemoryEngine)]
 

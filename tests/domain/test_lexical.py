@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.domain import lexical
+from lamina.domain import languages
 from lamina.domain.lexical import (
     MAX_QUERY_CHARS,
     MAX_QUERY_TERMS,
     Term,
+    count_terms,
     index_terms,
     query_terms,
     similarity,
@@ -22,7 +23,8 @@ from lamina.domain.lexical import (
 def share(content: str, query: str) -> float:
     """The share of the query's terms that the content holds."""
     terms = query_terms(query)
-    return similarity(terms, [1.0] * len(terms), index_terms(content))
+    held = set(index_terms(content))
+    return sum(not held.isdisjoint(term.forms) for term in terms) / max(len(terms), 1)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +112,7 @@ def test_another_word_is_not(content, query):
 def test_what_has_no_word_has_no_terms(query):
     assert query_terms(query) == []
     assert index_terms(query) == []
-    assert similarity([], [], ["word"]) == 0
+    assert similarity([], [], count_terms(["word"])) == 0
 
 
 def test_hindi_and_thai_words_are_not_taken_apart_at_their_marks():
@@ -123,13 +125,41 @@ def test_unspaced_scripts_give_characters_and_pairs_and_queries_pairs():
     assert index_terms("周五") == ["周", "五", "周五"]
     assert [term.forms for term in query_terms("改到周")] == [("改到",), ("到周",)]
     assert [term.forms for term in query_terms("五")] == [("五",)]
-    assert index_terms("iPhone買") == ["iphone", "買"]
+    assert index_terms("iPhone買") == ["iphon", "買"]
 
 
-def test_english_is_stemmed_and_other_languages_are_not():
+def test_a_text_is_stemmed_in_the_language_that_its_function_words_tell():
     assert index_terms("the boats were painted") == ["the", "boat", "were", "paint"]
-    assert index_terms("ich habe die Notizen nicht") == ["ich", "habe", "die", "notizen", "nicht"]
-    assert query_terms("boats") == [Term(("boats", "boat"))]
+    assert index_terms("die Notizen und Texte") == ["die", "notizen", "notiz", "und", "texte", "text"]
+    assert query_terms("where are the boats") == [Term(("boats", "boat"))]
+    assert {"texte", "text"} <= set(query_terms("Texte")[0].forms)
+
+
+@pytest.mark.parametrize(
+    ("content", "query"),
+    [
+        ("Das Haus hat viele Bücher und Bilder", "Wo ist das Bild mit dem Buch?"),
+        ("las canciones de la niña son muy alegres", "¿Cuál es la canción más alegre de las niñas?"),
+        ("Les chevaux nationaux sont dans le pré", "cheval national"),
+        ("de boeken van mijn zus liggen op de tafels", "Waar is het boek op de tafel?"),
+        ("lamina is the name of it, and boats are its subject", "Was ist die Lamina?"),
+        ("el nombre de la librería es Lamina", "what is Lamina called"),
+        ("правительства государственных школ", "где государственная школа"),
+        ("والمدارس الكبيرة في المدينة", "أين المدارس كبيرة"),
+        ("लड़कियों की किताबें", "लड़की किताब"),
+        ("οι γάτες των γειτόνων", "γάτα"),
+    ],
+)
+def test_other_forms_of_a_word_are_found(content, query):
+    assert share(content, query) >= 0.5
+    assert share(query, content) > 0
+
+
+def test_function_words_of_the_querys_language_leave_it():
+    assert [term.forms[0] for term in query_terms("Wann ist die Sitzung mit dem Chef?")] == ["sitzung", "chef"]
+    assert [term.forms[0] for term in query_terms("когда была встреча")] == ["встреча"]
+    assert [term.forms[0] for term in query_terms("die hard")] == ["die", "hard"]
+    assert [term.forms[0] for term in query_terms("where did she die")] == ["die"]
 
 
 def test_stop_words_leave_a_query_unless_there_is_nothing_else():
@@ -157,11 +187,20 @@ def test_weights_are_equal_where_documents_are_few_and_rarity_where_they_are_man
     assert min(term_weights(terms, 60, counts)) > 0  # counts that are older than the number of documents
 
 
-def test_similarity_is_the_weighted_share():
-    terms = [Term(("a",)), Term(("b", "c"))]
-    assert similarity(terms, [1, 3], ["c"]) == 0.75
-    assert similarity(terms, [1, 3], ["a", "b", "z"]) == 1
-    assert similarity(terms, [0, 0], ["a"]) == 0
+def test_similarity_is_the_weighted_share_and_less_in_a_long_text_unless_it_is_repeated():
+    terms = [Term(("ant",)), Term(("bee", "cat"))]
+
+    def value(*words: str) -> float:
+        return similarity(terms, [1, 3], count_terms(words))
+
+    assert value("dog") == 0
+    assert value("cat") == pytest.approx(0.75, abs=0.01)
+    assert value("ant", "bee") == pytest.approx(1, abs=0.01)
+    assert value("cat", *["dog"] * 99) == pytest.approx(0.75 * 1.075 / 1.3)
+    assert value("ant", *["dog"] * 99) < value("cat", *["dog"] * 999) < value("cat", "cat", *["dog"] * 999) < 0.75
+    assert value("cat", "cat", "cat", *["bee"] * 3) == pytest.approx(0.75)
+    assert value("cat", *["犬"] * 99) == value("cat")  # single characters stand in pairs as well
+    assert similarity(terms, [0, 0], count_terms(["ant"])) == 0
 
 
 MARKS = "e\u0301\u0308\u0345\u3099\u05bc\u1161\u11ab\ufe0f\u200d"
@@ -206,15 +245,15 @@ def test_threads_that_index_at_the_same_time_get_the_words_that_one_alone_gets()
     ends = ["alization", "ions", "ies", "fulness", "ousness", "iveness", "ing", "edly", "izers", "ational"]
     texts = [f"{stem}{middle}{end}" for stem in stems for middle in ("", "al", "iz", "em") for end in ends]
     alone = [index_terms(text) for text in texts]
-    lexical._stemmed.cache_clear()
+    languages._stemmed.cache_clear()
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
         with ThreadPoolExecutor(8) as threads:
             for number in range(20):
-                lexical._stemmed.cache_clear()
+                languages._stemmed.cache_clear()
                 turned = texts[number:] + texts[:number]
                 assert list(threads.map(index_terms, turned)) == alone[number:] + alone[:number]
     finally:
         sys.setswitchinterval(interval)
-        lexical._stemmed.cache_clear()
+        languages._stemmed.cache_clear()

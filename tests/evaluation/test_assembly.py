@@ -10,10 +10,10 @@ from lamina.testing import HashingEmbedder
 
 DOCUMENTS = [Document(f"d{n}", f"The ferry number {n} leaves from pier {n}. " * 8, "g") for n in range(30)]
 QUERIES = [
-    Query("q1", "From which pier does ferry number 7 leave?", "g", "c", frozenset({"d7"})),
-    Query("q2", "From which piers do ferries number 3 and number 4 leave?", "g", "c", frozenset({"d3", "d4"})),
-    Query("q3", "What is the capital of Peru?", "g", "c", frozenset()),
-    Query("q4", "ferry number 5", "another", "c", frozenset({"d5"})),
+    Query("q1", "From which pier does ferry number 7 leave?", "g", "c", {"d7": 1}),
+    Query("q2", "From which piers do ferries number 3 and number 4 leave?", "g", "c", {"d3": 1, "d4": 1}),
+    Query("q3", "What is the capital of Peru?", "g", "c", {}),
+    Query("q4", "ferry number 5", "another", "c", {"d5": 1}),
 ]
 SET = Dataset("ferries", tuple(DOCUMENTS), tuple(QUERIES), "0" * 64)
 

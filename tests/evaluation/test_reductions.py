@@ -56,3 +56,22 @@ def test_texts_are_taken_evenly_and_short_ones_left_out(tmp_path):
     assert (name, [text.split()[0] for text in texts]) == ("set", [str(n) for n in range(0, 100, 10)])
     with pytest.raises(InvalidInput):
         list(load_texts(tmp_path / "none", most=10))
+
+
+def test_in_german_what_stands_with_an_article_or_ends_as_nouns_do_is_no_name():
+    text = (
+        "Der Rat hat die Karte von Marta Lindqvist aus Chemnitz nicht bezahlt, und die NFL ist mit dem alten Plan für "
+        "das Haus in Rostock zufrieden. Das Holz kam von Holz aus Oslo und von drei Firmen mit Erfahrung."
+    )
+    names = {item for kind, item in items_of(text) if kind is ItemKind.NAME}
+    assert names == {"Marta Lindqvist", "Chemnitz", "NFL", "Rostock", "Oslo"}
+
+
+def test_a_latin_name_or_a_number_ends_where_a_script_without_spaces_goes_on():
+    assert items_of("人はRNAを扱い、約4分の1が10日後にAda Byronの家で") == {
+        (ItemKind.NAME, "RNA"),
+        (ItemKind.NAME, "Ada Byron"),
+        (ItemKind.NUMBER, "4"),
+        (ItemKind.NUMBER, "1"),
+        (ItemKind.NUMBER, "10"),
+    }

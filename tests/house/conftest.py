@@ -1,4 +1,4 @@
-"""The house rules read the source tree: every test that asks for `module` gets each module in turn."""
+"""The house rules read the source tree, all of it in one test for each kind of rule."""
 
 from __future__ import annotations
 
@@ -32,18 +32,12 @@ class SourceModule:
         return self.path.relative_to(SOURCE).as_posix()
 
 
-MODULES = [SourceModule(path) for path in sorted(SOURCE.rglob("*.py"))]
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "module" in metafunc.fixturenames:
-        metafunc.parametrize("module", MODULES, ids=lambda module: module.name)
-
-
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def modules() -> list[SourceModule]:
-    assert MODULES, "the source tree was not found"
-    return MODULES
+    """New for each file of tests, so that their trees, some millions of nodes, do not stay to the end of the run."""
+    found = [SourceModule(path) for path in sorted(SOURCE.rglob("*.py"))]
+    assert found, "the source tree was not found"
+    return found
 
 
 @pytest.fixture(scope="session")

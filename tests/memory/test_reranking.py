@@ -33,12 +33,15 @@ class Favourite:
         self.is_closed = True
 
 
-async def test_what_the_reranker_says_is_blended_into_the_similarity_and_explained(open_engine, place):
+@pytest.mark.parametrize(
+    ("query", "share"),
+    [("cellar note", 0.1), ("the cellar note?", 0.25), ("which note of the cellar", 0.25), ("what-if of a note", 0.25)],
+)
+async def test_what_the_reranker_says_is_blended_into_the_similarity_and_explained(open_engine, place, query, share):
     engine = await open_engine(**place, rerank=Favourite())
     await engine.store_many(FACTS[:10])
-    plain = await engine.recall("cellar note", rerank="none", explain=True, touch=False)
-    found = await engine.recall("cellar note", explain=True, touch=False)
-    share = reranking.RERANK_SHARE
+    plain = await engine.recall(query, rerank="none", explain=True, touch=False)
+    found = await engine.recall(query, explain=True, touch=False)
     assert found.degraded == ()
     assert (plain.explanation.weights["rerank_share"], found.explanation.weights["rerank_share"]) == (0, share)
     assert {each.explanation.rerank for each in plain} == {None}
@@ -49,7 +52,7 @@ async def test_what_the_reranker_says_is_blended_into_the_similarity_and_explain
         assert each.explanation.rerank == said
         own = each.score_breakdown.similarity - each.explanation.support
         assert own == pytest.approx((1 - share) * before[each.entry.id] + share * said)
-    assert len(await engine.recall("cellar note", min_score=found[0].score)) == 1, "the minimum is on the blended score"
+    assert len(await engine.recall(query, min_score=found[0].score)) == 1, "the minimum is on the blended score"
 
 
 @pytest.mark.parametrize("limit", [3, 10, 30])

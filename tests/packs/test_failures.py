@@ -6,9 +6,11 @@ The adapter and the embedder are real ones that fail on demand.
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 
+from lamina.domain.pack_decay import Tier
 from lamina.domain.recall import Reason
 from lamina.errors import AdapterUnavailable, MemoryNotFound, PackNotFound
 
@@ -156,19 +158,49 @@ async def test_an_embedder_that_answers_rubbish_leaves_packs_to_be_found_by_word
     assert found.degraded
 
 
-async def test_whatever_an_embedder_raises_a_memory_is_added_whole_or_not_at_all(wafers, embedder, monkeypatch):
+async def test_whatever_an_embedder_raises_a_memory_is_kept_whole_and_found_by_words(wafers, embedder, monkeypatch):
     async def burst(texts):
         raise RuntimeError("boom")
 
     with monkeypatch.context() as patched:
         patched.setattr(embedder, "embed_documents", burst)
-        with pytest.raises(RuntimeError):
-            await wafers.add("chip_domain", "New", relationships=[{"type": "supersedes", "target_id": "a"}])
+        await wafers.add("chip_domain", "Doping", id="d", relationships=[{"type": "supersedes", "target_id": "a"}])
         edited = await wafers.update_memory("b", content="A lithography step, anew")
-    assert [each.id for each in await wafers.memories("chip_domain")] == ["a", "b", "c"]
-    await wafers.pin("c")
     assert await waiting(wafers) == []
-    assert (await wafers._index.rows(["b"]))["b"].entry.content == edited.content
+    rows = await wafers._index.rows(["b", "d"])
+    assert [rows[id].entry.content for id in ("b", "d")] == [edited.content, "Doping"]
+    assert (await wafers.reembed_missing()).embedded == 2
+
+
+@pytest.mark.parametrize("answer", [RuntimeError("boom"), [1.0, 2.0], [], None, ["a"]], ids=repr)
+async def test_an_embedder_that_fails_on_one_text_holds_up_no_other_memory_of_a_sweep(
+    wafers, embedder, monkeypatch, clock, answer
+):
+    embed = embedder.embed_documents
+
+    async def fails_on_one(texts):
+        if any("clean room" in text for text in texts) and isinstance(answer, Exception):
+            raise answer
+        made = await embed(texts)
+        return [answer if "clean room" in text else vector for text, vector in zip(texts, made, strict=True)]
+
+    clock.advance(timedelta(days=366))
+    embedder.is_down = True  # so that the rows have no vectors, and are given some by the sweep
+    for id, text in {"a": "It drops when the clean room is warm " * 8, "b": "A step projects it " * 8}.items():
+        await wafers.update_memory(id, content=text)
+    embedder.is_down = False
+    clock.advance(timedelta(days=366))
+    monkeypatch.setattr(embedder, "embed_documents", fails_on_one)
+    report = await wafers.degrade()
+    assert sum(report.moved.values()) >= 2
+    rows = await wafers._index.rows(["a", "b"])
+    assert rows["b"].tier is (await wafers.memory("b", touch=False)).tier is Tier.SUMMARY
+    is_unwritten = answer == [1.0, 2.0]
+    assert report.unwritten == is_unwritten
+    assert await waiting(wafers) == (["a"] if is_unwritten else [])
+    monkeypatch.undo()
+    await wafers.degrade()
+    assert await waiting(wafers) == []
 
 
 async def test_a_memory_keeps_its_vector_when_anything_but_its_content_changes(wafers, embedder, fade):

@@ -148,3 +148,26 @@ def _calls(text: str) -> int:
     profile = cProfile.Profile()
     profile.runcall(reduced, text, Tier.SUMMARY)
     return sum(each.callcount for each in profile.getstats())
+
+
+def test_in_german_names_are_kept_before_the_nouns_that_are_capitalised_too():
+    note = (
+        "Die Firma hat im Frühjahr eine neue Halle gebaut, in der die Öfen der Abteilung sind. Der Auftrag kam von "
+        "Marta Lindqvist aus Göteborg, die mit einem Schreiner und seinen Gesellen über den Preis gestritten hat. Das "
+        "Holz und die Fenster sind aus einem Lager bei Chemnitz, wo die Preise nach einem langen Winter gefallen sind. "
+        "Die Rechnung über die Arbeit ging an die NFL und nicht an den Vorstand der Bank, der sich darüber wunderte."
+    )
+    left = reduced(note, Tier.KEY_FACTS)
+    assert all(name in left for name in ("Marta Lindqvist", "Göteborg", "Chemnitz", "NFL"))
+    assert not re.search("Halle|Abteilung|Auftrag|Preis|Lager|Rechnung|Vorstand", left)
+
+
+def test_in_japanese_months_and_names_of_several_parts_and_of_places_are_kept_whole():
+    note = (
+        "グスタフ・マーラーの記念館は仙台市にあり、来館者は5月から増えて、館内の展示室は全部で12階に分かれているという。"
+        "隣の建物にはRNAを扱う研究室もあるので、見学したい人は受付で申し込み、案内を待つことになっている。"
+        "食堂の料理はとてもおいしいと言われているが、昼はいつも混んでいるので、早めに行くほうがよいと思われる。"
+    )
+    left = reduced(note, Tier.KEY_FACTS)
+    assert all(fact in left for fact in ("グスタフ・マーラー", "仙台市", "5月", "12"))
+    assert "RNA" in reduced(note, Tier.SUMMARY)

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from lamina.domain.lexical import similarities
+from lamina.domain.lexical import index_terms
 from lamina.domain.pack_decay import TIER_FACTORS, Tier
 from lamina.domain.recall import Reason
 from lamina.errors import InvalidInput, PackNotFound
@@ -56,10 +56,13 @@ async def test_many_packs_are_compared_in_a_thread_to_the_same_end(several, monk
 
     def noted(*arguments):
         threads.add(threading.current_thread())
-        return similarities(*arguments)
+        return index_terms(*arguments)
 
-    monkeypatch.setattr(discovering, "similarities", noted)
+    monkeypatch.setattr(discovering, "index_terms", noted)
     monkeypatch.setattr(discovering, "_FEW", 0)
+    assert await several.discover("wafer yield", limit=9) == found
+    assert len(found) > 1
+    monkeypatch.setattr(discovering, "_PAGE", 1)
     assert await several.discover("wafer yield", limit=9) == found
     assert threads.isdisjoint({threading.main_thread()})
 

@@ -12,8 +12,10 @@ import pytest
 from lamina.errors import ConfigError, EmbeddingDimensionError, InvalidInput, ProviderError, ProviderUnavailable
 from lamina.providers.builtin import BuiltinEmbedder
 from lamina.providers.openai_compatible import OPENAI_URL
-from lamina.providers.resilience import BatchingEmbedder, CachingEmbedder, CircuitBreakingEmbedder
+from lamina.providers.resilience import BatchingEmbedder, CachingEmbedder, CircuitBreakingEmbedder, unwrapped
 from lamina.registry import adopt_embedder, load_embedder, load_language_model
+from lamina.telemetry import observed_by
+from lamina.testing import HashingEmbedder
 
 KEY = "sk-made-up-0123456789"
 
@@ -50,10 +52,33 @@ def test_a_name_makes_its_language_model() -> None:
 def test_every_embedder_is_cached_and_a_remote_one_has_a_circuit() -> None:
     builtin, remote = load_embedder("builtin"), load_embedder("ollama:m")
     assert isinstance(builtin, CachingEmbedder)
-    assert isinstance(builtin._embedder, BuiltinEmbedder)
+    assert isinstance(unwrapped(builtin), BuiltinEmbedder)
     assert isinstance(remote, BatchingEmbedder)
     assert isinstance(remote._embedder, CachingEmbedder)
     assert isinstance(remote._embedder._embedder, CircuitBreakingEmbedder)
+
+
+@pytest.mark.parametrize(
+    "embedder",
+    [
+        load_embedder("builtin"),
+        adopt_embedder(load_embedder("builtin")),
+        adopt_embedder(HashingEmbedder()),
+        adopt_embedder(lambda text: [float(len(text)), 1.0]),
+    ],
+)
+async def test_a_request_for_vectors_is_told_once_and_not_what_the_cache_answers(embedder) -> None:
+    asked = []
+
+    class Observer:
+        def embedding_request(self, provider, *, error):
+            asked.append((provider, error))
+
+    with observed_by(Observer()):
+        for _ in range(2):
+            await embedder.embed_query("Ann likes tea.")
+            await embedder.embed_documents(["Ann likes tea.", "Bob likes milk."])
+    assert asked == [(embedder.provider, None)] * 2
 
 
 @pytest.mark.parametrize("load", [load_embedder, load_language_model])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from served import OWNERS, clients_of_owners
 
 
 async def computed(http, **fields):
@@ -78,24 +77,3 @@ async def test_what_cannot_be_taken_is_422_and_names_the_field(http, field, valu
     answer = await http.post("/v1/context", json={"goal": "x", field: value})
     assert answer.status_code == 422, answer.text
     assert field in answer.json()["errors"][0]["field"]
-
-
-async def test_a_context_holds_nothing_of_another_owner(kernel):
-    for place, owner in enumerate(OWNERS):
-        await kernel.memory_engine.store(f"the secret number of {owner!r}", owner=owner)
-        await kernel.rag.ingest(f"Secret: the number that {owner!r} keeps, in a file.", f"{place}.md", owner=owner)
-        await kernel.conversation.add_message_to_thread(f"of-{place}", "user", f"my secret {owner!r}", owner=owner)
-    async with clients_of_owners(kernel) as clients:
-        for place, owner in enumerate(OWNERS):
-            http = clients[owner]
-            own = {"goal": "the secret number", "thread_id": f"of-{place}"}
-            context = (await http.post("/v1/context", json=own)).json()
-            assert [each["owner"] for each in context["memories"]] == [owner]
-            assert [each["source"] for each in context["documents"]] == [f"{place}.md"]
-            assert len(context["conversation"]["messages"]) == 1
-            assert (await http.post("/v1/context", json={**own, "owner": OWNERS[place - 1]})).status_code == 403
-            foreign = {**own, "thread_id": f"of-{(place + 1) % len(OWNERS)}"}
-            answer = await http.post("/v1/context", json=foreign)
-            assert answer.status_code == 404
-            missing = await http.post("/v1/context", json={**own, "thread_id": "missing"})
-            assert missing.text == answer.text.replace(foreign["thread_id"], "missing")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 
 import pytest
-from served import OWNERS, clients_of_owners
 
 ANY = "application/octet-stream"
 TEA = "# Tea\n\nGreen tea is brewed at eighty degrees.\n\n# Coffee\n\nCoffee is brewed at ninety-four degrees.\n"
@@ -105,6 +105,42 @@ async def test_a_file_is_taken_in_by_its_type_or_its_name(http, source, content_
     assert [each["content"].strip() for each in chunks] == [text]
 
 
+async def test_a_file_has_metadata_as_a_text_has_and_is_found_by_them(http):
+    metadata = {"category": "kitchen", "Größe": [1, None], "deep": {"a": True}}
+    params = {"source": "tea.md", "metadata": json.dumps(metadata)}
+    answer = await http.post(
+        "/v1/documents/files", params=params, content=TEA.encode(), headers={"Content-Type": "text/markdown"}
+    )
+    assert (answer.status_code, answer.json()["metadata"]) == (201, metadata), answer.text
+    body = {"query": "how hot is green tea brewed", "where": {"category": "kitchen"}}
+    assert (await http.post("/v1/documents/retrieve", json=body)).json()["data"]
+    parameters = (await http.get("/openapi.json")).json()["paths"]["/v1/documents/files"]["post"]["parameters"]
+    (told,) = [each for each in parameters if each["name"] == "metadata"]
+    assert told["content"]["application/json"]["example"]["category"] == "kitchen"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "field"),
+    [
+        ("", "query.metadata"),
+        ("tea", "query.metadata"),
+        ("[]", "query.metadata"),
+        ('{"a": NaN}', "query.metadata"),
+        ('{"a": 1, "a": 2}', "query.metadata"),
+        ('{"a": {"b": 1e999}}', "query.metadata.a.b"),
+        ('{"a": "\\ud800"}', "query.metadata.a"),
+        ('{"a": ' + "[" * 70 + "]" * 70 + "}", "query.metadata"),
+        ('{"owner": "bob"}', "query.metadata"),
+        ('{"a": "' + "x" * 5000 + '"}', "query.metadata"),
+    ],
+)
+async def test_metadata_of_a_file_that_cannot_be_kept_are_refused_by_name(http, metadata, field):
+    params = {"source": "tea.md", "metadata": metadata}
+    answer = await http.post("/v1/documents/files", params=params, content=b"x", headers={"Content-Type": ANY})
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, field), answer.text
+    assert (await http.get("/v1/documents")).json()["data"] == []
+
+
 async def test_a_source_names_no_file_of_the_server(http, tmp_path):
     secret = tmp_path / "secret.txt"
     secret.write_text("the secret of the server")
@@ -150,56 +186,32 @@ async def test_a_deleted_document_is_gone(http):
         assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "field"),
-    [
-        ("", {"content": " ", "source": "a"}, "content"),
-        ("", {"content": "x"}, "source"),
-        ("", {"content": "x", "source": ""}, "source"),
-        ("", {"content": "x", "source": "a", "path": "/etc/passwd"}, "path"),
-        ("", {"content": "x", "source": "a", "chunk_size": 0}, "chunk_size"),
-        ("", {"content": "x", "source": "a", "chunk_size": 10**9}, "chunk_size"),
-        ("", {"content": "x", "source": "a", "chunk_size": 5, "chunk_overlap": 5}, "chunk_overlap"),
-        ("", {"content": "x", "source": "a", "chunk_strategy": "by ear"}, "chunk_strategy"),
-        ("", {"content": "x", "source": "a", "metadata": {"owner": "bob"}}, "metadata"),
-        ("", {"content": "x", "source": "a", "metadata": {"self": 1}}, "metadata"),
-        ("", {"content": "x", "source": "a", "metadata": {"headers": []}}, "metadata"),
-        ("", {"content": "x", "source": "a", "metadata": []}, "metadata"),
-        ("/retrieve", {"query": " "}, "query"),
-        ("/retrieve", {"query": "x", "top_k": 0}, "top_k"),
-        ("/retrieve", {"query": "x", "top_k": 10**9}, "top_k"),
-        ("/retrieve", {"query": "x", "min_score": 2}, "min_score"),
-        ("/retrieve", {"query": "x", "neighbors": -1}, "neighbors"),
-        ("/retrieve", {"query": "x", "mode": "guess"}, "mode"),
-        ("/retrieve", {"query": "x", "where": {"a": {"no_such": 1}}}, "where"),
-    ],
-)
-async def test_what_cannot_be_taken_is_422_and_names_the_field(http, path, body, field):
-    answer = await http.post(f"/v1/documents{path}", json=body)
-    assert answer.status_code == 422, answer.text
-    assert field in answer.json()["errors"][0]["field"]
-    assert (await http.get("/v1/documents")).json()["data"] == []
+REFUSED = [
+    ("", {"content": " ", "source": "a"}, "content"),
+    ("", {"content": "x"}, "source"),
+    ("", {"content": "x", "source": ""}, "source"),
+    ("", {"content": "x", "source": "a", "path": "/etc/passwd"}, "path"),
+    ("", {"content": "x", "source": "a", "chunk_size": 0}, "chunk_size"),
+    ("", {"content": "x", "source": "a", "chunk_size": 10**9}, "chunk_size"),
+    ("", {"content": "x", "source": "a", "chunk_size": 5, "chunk_overlap": 5}, "chunk_overlap"),
+    ("", {"content": "x", "source": "a", "chunk_strategy": "by ear"}, "chunk_strategy"),
+    ("", {"content": "x", "source": "a", "metadata": {"owner": "bob"}}, "metadata"),
+    ("", {"content": "x", "source": "a", "metadata": {"self": 1}}, "metadata"),
+    ("", {"content": "x", "source": "a", "metadata": {"headers": []}}, "metadata"),
+    ("", {"content": "x", "source": "a", "metadata": []}, "metadata"),
+    ("/retrieve", {"query": " "}, "query"),
+    ("/retrieve", {"query": "x", "top_k": 0}, "top_k"),
+    ("/retrieve", {"query": "x", "top_k": 10**9}, "top_k"),
+    ("/retrieve", {"query": "x", "min_score": 2}, "min_score"),
+    ("/retrieve", {"query": "x", "neighbors": -1}, "neighbors"),
+    ("/retrieve", {"query": "x", "mode": "guess"}, "mode"),
+    ("/retrieve", {"query": "x", "where": {"a": {"no_such": 1}}}, "where"),
+]
 
 
-async def test_an_owner_sees_its_own_and_the_shared_documents_and_changes_its_own_alone(kernel):
-    ids = {owner: await kernel.rag.ingest(f"the secret of {owner!r}", "a.md", owner=owner) for owner in OWNERS}
-    shared = await kernel.rag.ingest("the secret of everybody", "shared.md")
-    async with clients_of_owners(kernel) as clients:
-        missing = (await clients["a"].get("/v1/documents/missing")).text
-        for owner in OWNERS:
-            http = clients[owner]
-            seen = {each["id"] for each in (await http.get("/v1/documents")).json()["data"]}
-            body = {"query": "the secret", "top_k": 100}
-            found = (await http.post("/v1/documents/retrieve", json=body)).json()["data"]
-            assert seen == {each["document_id"] for each in found} == {ids[owner], shared}
-            assert (await http.get("/v1/documents/stats")).json()["documents"] == 2
-            assert (await http.delete(f"/v1/documents/{shared}")).status_code == 403
-            for other in set(OWNERS) - {owner}:
-                for answer in (
-                    await http.get(f"/v1/documents/{ids[other]}"),
-                    await http.get(f"/v1/documents/{ids[other]}/chunks"),
-                    await http.delete(f"/v1/documents/{ids[other]}"),
-                ):
-                    assert answer.text.replace(ids[other], "missing") == missing
-            assert (await http.get("/v1/documents", params={"owner": "x"})).status_code == 403
-    assert len(await kernel.rag.list_documents()) == len(OWNERS) + 1
+async def test_what_cannot_be_taken_is_422_and_names_the_field(http):
+    for path, body, field in REFUSED:
+        answer = await http.post(f"/v1/documents{path}", json=body)
+        assert answer.status_code == 422, answer.text
+        assert field in answer.json()["errors"][0]["field"]
+        assert (await http.get("/v1/documents")).json()["data"] == []

@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime, timedelta
 
+import httpx2
 import pytest
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
-from served import TOKEN, app_of, client_of
+from served import TOKEN, app_of, client_of, listening
 
 from lamina.server.middleware.idempotency import MAX_KEPT_BYTES
 from lamina.server.problems import Problem
 from lamina.settings import ServerConfig
 from lamina.state.sqlite import SqliteServerStore
 
+MEBIBYTE = 1024 * 1024
+READ = 500_000
+"""As much as a route of this test reads before it answers."""
 START = datetime(2026, 1, 31, tzinfo=UTC)
 
 
@@ -38,6 +42,8 @@ class Shop:
         self.router.patch("/{id}")(self.order)
         self.router.post("/long")(self.long)
         self.router.post("/stream")(self.stream)
+        self.router.post("/whole")(self.whole)
+        self.router.post("/begun")(self.begun)
 
     async def order(self, order: Order, response: Response) -> dict[str, int]:
         self.entered.set()
@@ -46,6 +52,21 @@ class Shop:
         if self.failure is not None:
             raise self.failure
         response.headers["ETag"] = '"1"'
+        return {"number": len(self.done)}
+
+    async def whole(self, request: Request) -> dict[str, int]:
+        async for _ in request.stream():
+            pass
+        self.done.append("whole")
+        return {"number": len(self.done)}
+
+    async def begun(self, request: Request) -> dict[str, int]:
+        read = 0
+        async for piece in request.stream():
+            read += len(piece)
+            if read >= READ:
+                break
+        self.done.append("begun")
         return {"number": len(self.done)}
 
     async def long(self) -> str:
@@ -165,6 +186,41 @@ async def test_an_answer_that_is_not_kept_is_not_made_twice(shop, http, what):
     assert first.status_code == 200
     assert (second.status_code, second.json()["code"]) == (409, "answer_not_kept")
     assert shop.done == [what]
+
+
+@pytest.mark.parametrize("way", ["with its length", "in chunks"])
+@pytest.mark.parametrize("path", ["whole", "begun"])
+async def test_a_streamed_body_is_told_from_others_by_what_was_read_of_it(shop, path, way):
+    """Over a socket, since a body comes in pieces there."""
+    size = 3 * MEBIBYTE if path == "whole" else 3 * READ
+    bodies = {each: each.encode() * size for each in "ab"}
+    bodies["longer"] = bodies["a"] + b"a"
+    bodies["shorter"] = bodies["a"][:10]
+    bodies["other end"] = bodies["a"][:-1] + b"b"
+
+    async def pieces(body):
+        for start in range(0, len(body), 70_001):
+            yield body[start : start + 70_001]
+
+    async def answer_to(body):
+        content = bodies[body] if way == "with its length" else pieces(bodies[body])
+        headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "text/plain", "Idempotency-Key": "k"}
+        answer = await http.post(f"/v1/orders/{path}", content=content, headers=headers)
+        assert "lamina-request-body" not in answer.headers
+        return answer.status_code, answer.json().get("number", answer.json().get("code"))
+
+    app = app_of(shop.router, settings=ServerConfig(request_timeout=30), clock=lambda: shop.now)
+    async with (
+        listening(app) as (host, port, _),
+        httpx2.AsyncClient(base_url=f"http://{host}:{port}", timeout=20) as http,
+    ):
+        done, reused = (200, 1), (422, "idempotency_key_reused")
+        # Where a route answers before the end, what stands behind is no reason for another answer.
+        behind = reused if path == "whole" else done
+        expected = {"a": done, "b": reused, "longer": behind, "shorter": reused, "other end": behind}
+        assert await answer_to("a") == done
+        assert {each: await answer_to(each) for each in expected} == expected
+    assert shop.done == [path]
 
 
 @pytest.mark.parametrize("key", ["", " ", "a b", "a" * 256, "\u00e9".encode(), "a\tb"])

@@ -8,7 +8,7 @@ import json
 import httpx2
 import pytest
 from running_server import TOKEN, served
-from served import OWNERS, client_of, clients_of_owners
+from served import client_of
 
 from lamina.client import LaminaClient
 from lamina.domain.intent import IntentResult, IntentStatus
@@ -89,22 +89,6 @@ async def test_an_intent_needs_to_read_and_to_write(kernel):
     for token in ("read", "write"):
         async with client_of(app, token=token) as http:
             assert (await http.post("/v1/intents", json={"goal": "x"})).status_code == 403
-
-
-@pytest.mark.parametrize("path", ["", "/stream"])
-async def test_nothing_is_answered_in_a_thread_of_another_owner(kernel, path):
-    for place, owner in enumerate(OWNERS):
-        await kernel.conversation.add_message_to_thread(f"of-{place}", "user", f"the secret of {owner!r}", owner=owner)
-    async with clients_of_owners(kernel) as clients:
-        for place, owner in enumerate(OWNERS):
-            other = f"of-{(place + 1) % len(OWNERS)}"
-            for body in ({"thread_id": other}, {"metadata": {"thread_id": other}}, {"metadata": {"threadId": other}}):
-                answer = await clients[owner].post(f"/v1/intents{path}", json={"goal": "the secret", **body})
-                assert answer.status_code == 404, answer.text
-            own = {"goal": "the secret", "thread_id": f"of-{place}", "owner": OWNERS[place - 1]}
-            assert (await clients[owner].post(f"/v1/intents{path}", json=own)).status_code == 403
-    for place in range(len(OWNERS)):
-        assert len(await kernel.conversation.history(f"of-{place}")) == 1
 
 
 def test_the_stream_describes_itself(app):

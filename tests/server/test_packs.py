@@ -154,6 +154,7 @@ async def test_what_fades_next_is_told_of_one_pack_and_reads_nothing(http, clock
     assert told["data"] == [
         {
             "id": memory["id"],
+            "pack_id": memory["pack_id"],
             "name": "audit",
             "degradation_tier": "full",
             "next_tier": "summary",
@@ -189,10 +190,12 @@ async def test_a_memory_is_shown_in_the_shape_that_clients_of_packs_know(http):
         "metadata",
         "relationships",
         "degradation_tier",
+        "tier_since",
         "tags",
         "pinned",
         "pinned_at",
         "expires_at",
+        "updated_at",
         "revision",
         "pack_id",
     }
@@ -321,6 +324,7 @@ async def test_memories_of_several_packs_are_retrieved_by_the_ids_of_the_packs(h
     assert found["data"][0]["metadata"]["access_count"] == 1
     unsearched = (await http.post("/utils/search/retrieve", json={"pack_ids": [one["id"]]})).json()
     assert "score" not in unsearched["data"][0]
+    assert found["data"][0]["found_in"] == unsearched["data"][0]["found_in"] == "full"
     answer = await http.post("/utils/search/retrieve", json={"pack_ids": [one["id"], "none"]})
     assert answer.status_code == 404
 
@@ -412,69 +416,74 @@ async def test_of_two_changes_over_one_revision_one_wins_and_the_other_is_told(h
 # Bad input.
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "body", "field"),
-    [
-        ("GET", f"{PACKS}?type=attic", None, "type"),
-        ("GET", f"{PACKS}?type=domain&pack_type=user", None, "pack_type"),
-        ("GET", f"{PACKS}?page=0", None, "page"),
-        ("GET", f"{PACKS}?limit=0", None, "limit"),
-        ("GET", f"{PACKS}?limit=-1", None, "limit"),
-        ("GET", f"{PACKS}?limit=1000000000", None, "limit"),
-        ("GET", f"{PACKS}?page_size=101", None, "page_size"),
-        ("GET", f"{PACKS}?page_size=5&limit=6", None, "limit"),
-        ("GET", f"{PACKS}?nonsense=1", None, "nonsense"),
-        ("POST", PACKS, {"name": "p", "type": "attic"}, "type"),
-        ("POST", PACKS, {"name": "No Such Name", "type": "domain"}, "name"),
-        ("POST", PACKS, {"name": "x" * 64, "type": "domain"}, "name"),
-        ("POST", PACKS, {"name": "p", "type": "user"}, "owner"),
-        ("POST", PACKS, {"name": "p", "type": "domain", "more": 1}, "more"),
-        ("POST", PACKS, {"name": "p", "type": "domain", "tags": [""]}, "tags"),
-        ("POST", PACKS, {"name": "p", "type": "domain", "decay": {"unit": 0}}, "unit"),
-        ("POST", PACKS, {"name": "p", "type": "domain", "decay": {"unit": 1, "steps": [4, 3, 2, 1]}}, "steps"),
-        ("PATCH", f"{PACKS}/chip_domain", {}, "changes"),
-        ("PATCH", f"{PACKS}/chip_domain", {"status": "deleted"}, "status"),
-        ("PATCH", f"{PACKS}/chip_domain", {"description": 1}, "description"),
-        ("POST", f"{PACKS}/discover", {"query": " "}, "query"),
-        ("POST", f"{PACKS}/discover", {"query": "x", "limit": 0}, "limit"),
-        ("GET", f"{PACKS}/chip_domain/fading?limit=0", None, "limit"),
-        ("GET", f"{PACKS}/chip_domain/fading?until=tomorrow", None, "until"),
-        ("GET", f"{PACKS}/chip_domain/memories?memory_type=rumour", None, "memory_type"),
-        ("GET", f"{PACKS}/chip_domain/memories?limit=0", None, "limit"),
-        ("GET", f"{PACKS}/chip_domain/memories?limit=-1", None, "limit"),
-        ("GET", f"{PACKS}/chip_domain/memories?limit=1000000000", None, "limit"),
-        ("GET", f"{PACKS}/chip_domain/memories?min_confidence=2", None, "min_confidence"),
-        ("GET", f"{PACKS}/chip_domain/memories?query=", None, "query"),
-        ("GET", f"{PACKS}/chip_domain/memories?touch=maybe", None, "touch"),
-        ("GET", f"{PACKS}/chip_domain/memories?include=everything", None, "include"),
-        ("GET", f"{PACKS}/a.b/memories", None, "pack_name"),
-        ("GET", f"{PACKS}/a%00b", None, "path"),
-        ("POST", f"{PACKS}/chip_domain/memories", {"content": " "}, "content"),
-        ("POST", f"{PACKS}/chip_domain/memories", {"content": "x", "memory_type": "rumour"}, "memory_type"),
-        ("POST", f"{PACKS}/chip_domain/memories", {"content": "x", "metadata": {"confidence": 2}}, "confidence"),
-        ("POST", f"{PACKS}/chip_domain/memories", {"content": "x", "metadata": {"source": "rumour"}}, "source"),
-        ("POST", f"{PACKS}/chip_domain/memories", {"content": "x", "id": "mine"}, "id"),
-        (
-            "POST",
-            f"{PACKS}/chip_domain/memories",
-            {"content": "x", "relationships": [{"type": "related_to", "target_id": "none"}]},
-            "relationships",
-        ),
-        ("GET", "/utils/memories/a%00b", None, "path"),
-        ("POST", "/utils/search/retrieve", {"pack_ids": []}, "pack_ids"),
-        ("POST", "/utils/search/retrieve", {"pack_ids": ["x"], "limit": 10**9}, "limit"),
-        ("POST", "/utils/search/retrieve", {"pack_ids": ["x"], "query": ""}, "query"),
-        ("POST", "/utils/memories/x/supersede", {"by": ""}, "by"),
-    ],
-)
-async def test_what_cannot_be_taken_is_422_and_names_the_field(http, method, path, body, field):
+REFUSED = [
+    ("GET", f"{PACKS}?type=attic", None, "type"),
+    ("GET", f"{PACKS}?type=domain&pack_type=user", None, "pack_type"),
+    ("GET", f"{PACKS}?page=0", None, "page"),
+    ("GET", f"{PACKS}?limit=0", None, "limit"),
+    ("GET", f"{PACKS}?limit=-1", None, "limit"),
+    ("GET", f"{PACKS}?limit=1000000000", None, "limit"),
+    ("GET", f"{PACKS}?page_size=101", None, "page_size"),
+    ("GET", f"{PACKS}?page_size=5&limit=6", None, "limit"),
+    ("GET", f"{PACKS}?nonsense=1", None, "nonsense"),
+    ("POST", PACKS, {"name": "p", "type": "attic"}, "type"),
+    ("POST", PACKS, {"name": "No Such Name", "type": "domain"}, "name"),
+    ("POST", PACKS, {"name": "x" * 64, "type": "domain"}, "name"),
+    ("POST", PACKS, {"name": "p", "type": "user"}, "owner"),
+    ("POST", PACKS, {"name": "p", "type": "domain", "more": 1}, "more"),
+    ("POST", PACKS, {"name": "p", "type": "domain", "tags": [""]}, "tags"),
+    ("POST", PACKS, {"name": "p", "type": "domain", "decay": {"unit": 0}}, "unit"),
+    ("POST", PACKS, {"name": "p", "type": "domain", "decay": {"unit": 1, "steps": [4, 3, 2, 1]}}, "steps"),
+    ("PATCH", f"{PACKS}/chip_domain", {}, "changes"),
+    ("PATCH", f"{PACKS}/chip_domain", {"status": "deleted"}, "status"),
+    ("PATCH", f"{PACKS}/chip_domain", {"description": 1}, "description"),
+    ("POST", f"{PACKS}/discover", {"query": " "}, "query"),
+    ("POST", f"{PACKS}/discover", {"query": "x", "limit": 0}, "limit"),
+    ("GET", f"{PACKS}/chip_domain/fading?limit=0", None, "limit"),
+    ("GET", f"{PACKS}/chip_domain/fading?until=tomorrow", None, "until"),
+    ("GET", f"{PACKS}/chip_domain/memories?memory_type=rumour", None, "memory_type"),
+    ("GET", f"{PACKS}/chip_domain/memories?limit=0", None, "limit"),
+    ("GET", f"{PACKS}/chip_domain/memories?limit=-1", None, "limit"),
+    ("GET", f"{PACKS}/chip_domain/memories?limit=1000000000", None, "limit"),
+    ("GET", f"{PACKS}/chip_domain/memories?min_confidence=2", None, "min_confidence"),
+    ("GET", f"{PACKS}/chip_domain/memories?query=", None, "query"),
+    ("GET", f"{PACKS}/chip_domain/memories?query=x&limit=20&page=6", None, "page"),
+    ("GET", f"{PACKS}/chip_domain/memories?touch=maybe", None, "touch"),
+    ("GET", f"{PACKS}/chip_domain/memories?include=everything", None, "include"),
+    ("GET", f"{PACKS}/chip_domain/memories?query=x&include_archived=true", None, "include_archived"),
+    ("POST", f"{PACKS}/chip_domain/memories/batch", {"memories": []}, "memories"),
+    ("POST", f"{PACKS}/chip_domain/memories/batch", {"memories": [{"content": "x"}, {"content": ""}]}, "content"),
+    ("POST", "/utils/search/retrieve", {"pack_ids": ["x"], "mode": "psychic"}, "mode"),
+    ("GET", f"{PACKS}/a.b/memories", None, "pack_name"),
+    ("GET", f"{PACKS}/a%00b", None, "path"),
+    ("POST", f"{PACKS}/chip_domain/memories", {"content": " "}, "content"),
+    ("POST", f"{PACKS}/chip_domain/memories", {"content": "x", "memory_type": "rumour"}, "memory_type"),
+    ("POST", f"{PACKS}/chip_domain/memories", {"content": "x", "metadata": {"confidence": 2}}, "confidence"),
+    ("POST", f"{PACKS}/chip_domain/memories", {"content": "x", "metadata": {"source": "rumour"}}, "source"),
+    ("POST", f"{PACKS}/chip_domain/memories", {"content": "x", "id": "mine"}, "id"),
+    (
+        "POST",
+        f"{PACKS}/chip_domain/memories",
+        {"content": "x", "relationships": [{"type": "related_to", "target_id": "none"}]},
+        "relationships",
+    ),
+    ("GET", "/utils/memories/a%00b", None, "path"),
+    ("POST", "/utils/search/retrieve", {"pack_ids": []}, "pack_ids"),
+    ("POST", "/utils/search/retrieve", {"pack_ids": ["x"], "limit": 10**9}, "limit"),
+    ("POST", "/utils/search/retrieve", {"pack_ids": ["x"], "query": ""}, "query"),
+    ("POST", "/utils/memories/x/supersede", {"by": ""}, "by"),
+]
+
+
+async def test_what_cannot_be_taken_is_422_and_names_the_field(http):
     await made(http)
-    answer = await http.request(method, path, json=body)
-    assert answer.status_code == 422, answer.text
-    error = answer.json()["error"]
-    assert field in error["details"][0]["field"]
-    assert field in error["message"]
-    assert len((await http.get(PACKS)).json()["data"]) == 1
+    for method, path, body, field in REFUSED:
+        answer = await http.request(method, path, json=body)
+        assert answer.status_code == 422, answer.text
+        error = answer.json()["error"]
+        assert field in error["details"][0]["field"]
+        assert field in error["message"]
+        assert len((await http.get(PACKS)).json()["data"]) == 1
 
 
 @pytest.mark.parametrize(

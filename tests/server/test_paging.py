@@ -17,7 +17,7 @@ router = APIRouter(prefix="/v1/numbers")
 
 @router.get("/counted")
 async def counted(paging: Paging, owner: str | None = None) -> Page[int]:
-    return paging.counted(NUMBERS[paging.offset :][: paging.limit + 1], lambda each: each)
+    return paging.counted(NUMBERS[paging.number :][: paging.limit + 1], lambda each: each)
 
 
 @router.get("/sorted")
@@ -46,6 +46,57 @@ async def test_pages_tile(numbers, kind, limit):
             break
         assert len(page["data"]) == limit
     assert seen == NUMBERS
+
+
+async def begin(http, kind, name):
+    """Make a document, thread or session of this name; its id in the list."""
+    if kind == "documents":
+        answer = await http.post("/v1/documents", json={"content": "some text", "source": name})
+    elif kind == "threads":
+        answer = await http.post("/v1/threads", json={"id": name})
+    else:
+        body = {"events": [{"message": {"role": "user", "content": "hello"}}]}
+        answer = await http.post(f"/v1/sessions/{name}/events", json=body)
+    assert answer.status_code == 201, answer.text
+    return answer.json()["id"] if kind == "documents" else name
+
+
+def id_of(row):
+    return row if isinstance(row, str) else row["id"]
+
+
+@pytest.mark.parametrize("kind", ["documents", "threads", "sessions"])
+async def test_what_comes_and_goes_between_two_pages_neither_doubles_nor_hides_anything(http, kind):
+    made = [await begin(http, kind, f"n{number}{'é' * 200}") for number in range(5)]
+    whole = made if kind == "documents" else made[::-1]
+    seen, cursor = [], None
+    while True:
+        params = {"limit": 2} | ({} if cursor is None else {"cursor": cursor})
+        page = (await http.get(f"/v1/{kind}", params=params)).json()
+        rows = [id_of(row) for row in page["data"]]
+        seen += rows
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+        for row in rows:
+            assert (await http.delete(f"/v1/{kind}/{row}")).is_success
+        await begin(http, kind, f"a{len(seen)}")
+    assert seen == whole
+    answer = await http.get(f"/v1/{kind}", params={"cursor": "AQ"})
+    assert answer.status_code == 422
+
+
+async def test_a_cursor_into_chunks_of_what_was_replaced_is_refused(http):
+    text = " ".join(f"Sentence number {number} says so." for number in range(60))
+    body = {"content": text, "source": "s", "chunk_size": 50, "chunk_overlap": 0}
+    id = (await http.post("/v1/documents", json=body)).json()["id"]
+    first = (await http.get(f"/v1/documents/{id}/chunks?limit=1")).json()
+    params = {"limit": 100, "cursor": first["next_cursor"]}
+    rest = (await http.get(f"/v1/documents/{id}/chunks", params=params)).json()["data"]
+    assert [each["chunk_index"] for each in first["data"] + rest] == list(range(len(rest) + 1))
+    await http.post("/v1/documents", json=body | {"content": f"Anew. {text}"})
+    answer = await http.get(f"/v1/documents/{id}/chunks", params=params)
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_cursor")
 
 
 async def cursor_of(numbers, kind="sorted", **params):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import uuid
+
 import pytest
 from fastapi import APIRouter, Response
 from served import app_of, client_of
@@ -81,3 +84,34 @@ async def test_another_conflict_stays_what_it_is(things):
 async def test_a_delete_need_not_say_what(things):
     assert (await things.delete("/v1/things/edited")).json() == {"expected": None}
     assert (await things.delete("/v1/things/edited", headers={"If-Match": '"2"'})).status_code == 412
+
+
+async def one_of(http, kind):
+    """A new thing: its path, and what changes it."""
+    if kind == "memory":
+        id = (await http.post("/v1/memories", json={"content": "first"})).json()["id"]
+        return f"/v1/memories/{id}", {"content": "second"}
+    if kind == "thread":
+        id = (await http.post("/v1/threads", json={})).json()["id"]
+        return f"/v1/threads/{id}", {"status": "archived"}
+    name = f"n{uuid.uuid4().hex}"
+    await http.post("/utils/context-packs", json={"name": name, "type": "domain"})
+    path = f"/utils/context-packs/{name}"
+    if kind == "pack":
+        return path, {"description": "second"}
+    id = (await http.post(f"{path}/memories", json={"content": "first", "memory_type": "fact"})).json()["data"]["id"]
+    return f"/utils/memories/{id}", {"content": "second"}
+
+
+@pytest.mark.parametrize("kind", ["memory", "thread", "pack", "memory of a pack"])
+async def test_of_an_edit_and_a_deletion_of_the_same_one_wins_and_the_other_is_told(http, kind):
+    for turn in range(6):
+        path, change = await one_of(http, kind)
+        held = {"If-Match": '"1"'}
+        calls = [http.patch(path, json=change, headers=held), http.delete(path, headers=held)]
+        answers = await asyncio.gather(*(calls if turn % 2 else calls[::-1]))
+        edited, deleted = (each.status_code for each in (answers if turn % 2 else answers[::-1]))
+        assert (edited, deleted) in {(200, 412), (404, 204), (412, 204)}
+        left = await http.get(path)
+        assert (left.status_code, left.headers.get("ETag")) == ((200, '"2"') if edited == 200 else (404, None))
+        assert (await http.delete(path)).status_code == (204 if edited == 200 else 404)

@@ -6,15 +6,22 @@ import asyncio
 import io
 import json
 import logging
+from datetime import UTC, datetime
 
 import pytest
 from fastapi import APIRouter
 from fastapi.responses import StreamingResponse
 from served import TOKEN, app_of, client_of
 
+from lamina.domain.api_token import TokenScope
+from lamina.kernel.api_tokens import issue_token
+from lamina.server import running
+from lamina.server.app import ask_for_tokens
+from lamina.server.authentication import one_of
 from lamina.server.caller import Reader
 from lamina.server.logs import configure_logs
 from lamina.settings import RateLimit, ServerConfig
+from lamina.state.sqlite import SqliteServerStore
 
 router = APIRouter(prefix="/v1/parts")
 forever = asyncio.Event
@@ -150,6 +157,30 @@ async def test_each_token_has_a_rate_of_its_own():
             for each in (TOKEN, "other", TOKEN, "other")
         ]
     assert statuses == [200, 200, 429, 429]
+
+
+@pytest.mark.parametrize(
+    ("settings", "last"), [({}, 429), ({"rate_limited": False}, 200), ({"rate_limit": RateLimit(burst=9)}, 200)]
+)
+async def test_a_limit_holds_from_when_tokens_are_asked_for_unless_the_settings_say_otherwise(settings, last):
+    app = app_of(router, auth=None, settings=ServerConfig(**settings))
+    async with client_of(app) as http:
+        assert [(await http.get("/v1/parts/long")).status_code for _ in range(3)] == [200] * 3
+        ask_for_tokens(app, one_of({TOKEN}), limit=RateLimit(per_second=0.1, burst=1))
+        assert [(await http.get("/v1/parts/long")).status_code for _ in range(2)] == [200, last]
+
+
+async def test_a_server_that_shuts_its_door_has_the_default_limit_from_then_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(running, "REMEMBERED_SECONDS", 0.01)
+    app = app_of(router, auth=None)
+    async with SqliteServerStore(tmp_path / "lamina.db") as store:
+        await issue_token(store, now=datetime.now(UTC), tenant="default", scopes=[TokenScope.READ])
+        async with running._shutting_the_door(app, store, one_of({TOKEN})), client_of(app) as http:
+            async with asyncio.timeout(20):
+                # Nothing tells when it is shut but that it is.
+                while (await http.get("/metrics", headers={"Authorization": ""})).status_code != 401:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+    assert app.state.rate_limit == RateLimit()
 
 
 @pytest.mark.parametrize("settings", [{}, {"rate_limit": RateLimit(burst=1), "rate_limited": False}])

@@ -322,6 +322,12 @@ def test_organisation_and_project_are_escaped_and_names_are_checked():
             Principal.of(*given_names)
 
 
+@pytest.mark.parametrize("names", [{"owner": ""}, {"owner": " "}, {"tenant": ""}, {"tenant": "a\0"}], ids=str)
+def test_a_blank_owner_is_not_everybody_and_a_blank_tenant_is_none(names):
+    with pytest.raises(InvalidInput, match=next(iter(names))):
+        Principal(**names)
+
+
 @pytest.mark.parametrize(
     ("asked", "status", "tenant"),
     [(None, 200, "acme/web"), ("web", 200, "acme/web"), ("app", 200, "acme/app"), ("evil", 403, None), ("", 403, None)],

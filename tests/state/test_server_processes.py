@@ -38,7 +38,7 @@ def start(place, name, *words):
 
 def opened(place):
     where, schema = place
-    return open_server_store(where, **({"schema": schema} if schema else {}))
+    return open_server_store(where, **({"schema": schema, "callers_clocks": True} if schema else {}))
 
 
 async def test_of_several_processes_with_the_same_requests_one_does_each(place):

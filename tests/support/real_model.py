@@ -6,9 +6,9 @@
         await model.close()
 
 `real_model` starts once for the whole run, at the first test that asks for it (about two seconds and 250 MB), and
-ends with it. The model (SmolLM2, 135 million parameters) streams, keeps to a JSON schema and reports its
-usage, at some 25 tokens a second: give a small `max_tokens`. What it says is poor. So test that a path works with it
-(a summary is stored, an answer streams, an object of the schema comes), never how good the words are.
+ends with it. The model (SmolLM2, 135 million parameters) streams, keeps to a JSON schema and reports its usage, at some
+25 tokens a second: give a small `max_tokens`. It never says more than 96, and what it says is poor. So test that a path
+works with it (a summary is stored, an answer streams, an object of the schema comes), never how good the words are.
 
 Where its two packages are missing, the test is skipped and says so; with `CI` set that is an error.
 """

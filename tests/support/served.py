@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 
 import httpx2
 import uvicorn
 
-from lamina.server import Principal, create_app
+from lamina.server import create_app
 
 TOKEN = "the-token"
 
@@ -54,15 +54,3 @@ async def listening(app):
 
 OWNERS = ["a", "a_", "a%", "A", "a:1", "a:10", "ａ", "é", "e\u0301"]
 """Names that careless code takes for one another."""
-
-
-@asynccontextmanager
-async def clients_of_owners(kernel):
-    """For each of `OWNERS` a client whose token is bound to that owner."""
-
-    async def authenticate(token):
-        return Principal(owner=bytes.fromhex(token).decode(), id=token)
-
-    app = create_app(kernel, auth=authenticate)
-    async with AsyncExitStack() as stack:
-        yield {owner: await stack.enter_async_context(client_of(app, token=owner.encode().hex())) for owner in OWNERS}

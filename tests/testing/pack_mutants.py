@@ -87,6 +87,15 @@ class ShowsOtherOwnersPacks(Mutant):
         return await super().list_packs(replace(query, any_owner=True), **options)
 
 
+class ShowsFacesFromTheBeginning(Mutant):
+    caught_by = "test_a_walk_over_faces_goes_by_id_and_stays_in_place"
+
+    async def pack_faces(self, query, *, limit, after=None):
+        found = await super().pack_faces(query, limit=99)
+        start = next((at for at, each in enumerate(found, 1) if each.id == after), 0)
+        return found[start : start + limit] if start or after is None else []
+
+
 class FindsASharedPackForAnOwner(Mutant):
     caught_by = "test_a_name_is_taken_once_for_each_owner"
 

@@ -263,6 +263,15 @@ class PurgesByExpiryAlone(Mutant):
         return len(await self.run("DELETE FROM lamina_server_tokens WHERE expires_at < ? RETURNING 1", _micros(before)))
 
 
+class MeasuresPagesOfADefaultSize(Mutant):
+    """And none of what they hold."""
+
+    caught_by = "test_the_size_is_of_the_whole_database_and_grows_with_it"
+
+    async def size_bytes(self):
+        return 4096
+
+
 def _micros(instant):
     from lamina.domain.instants import to_micros
 

@@ -109,9 +109,11 @@ class TakesOtherCaseForTheSame(Mutant):
 class DeletesByPattern(Mutant):
     caught_by = "test_threads_whose_names_look_alike_are_apart"
 
-    async def delete_thread(self, ref):
+    async def delete_thread(self, ref, **options):
         rows = await self.run("SELECT id FROM lamina_threads WHERE tenant = ? AND id LIKE ?", ref.tenant, ref.id)
-        return any([await super(DeletesByPattern, self).delete_thread(replace(ref, id=id)) for (id,) in rows])
+        return any(
+            [await super(DeletesByPattern, self).delete_thread(replace(ref, id=id), **options) for (id,) in rows]
+        )
 
 
 class MixesTenants(Mutant):
@@ -153,6 +155,30 @@ class PassesOverOffsets(Mutant):
 
     async def find_documents(self, tenant, *, offset=0, **options):
         return await super().find_documents(tenant, **options)
+
+
+class GoesOnWhereTheLastOneIs(Mutant):
+    caught_by = (
+        "test_pages_of_threads_do_not_move_when_others_are_made_and_deleted "
+        "test_pages_of_documents_do_not_move_when_others_are_made_and_deleted"
+    )
+
+    async def list_threads(self, tenant, kind=ThreadKind.THREAD, *, limit=100, after=None, **options):
+        found = await super().list_threads(tenant, kind, **options)
+        start = next((at for at, each in enumerate(found, 1) if after == (each.updated_at, each.id)), 0)
+        return found[start : start + limit] if start or after is None else []
+
+    async def find_documents(self, tenant, *, limit=None, after=None, **options):
+        found = await super().find_documents(tenant, **options)
+        start = next((at for at, each in enumerate(found, 1) if after == (each.source, each.id)), 0)
+        return found[start:][:limit] if start or after is None else []
+
+
+class DeletesAThreadThatWasBegunAnew(Mutant):
+    caught_by = "test_a_thread_of_another_revision_or_instant_is_not_deleted"
+
+    async def delete_thread(self, ref, *, expected_created_at=None, **options):
+        return await super().delete_thread(ref, **options)
 
 
 class ShowsThreadsOfNobodyToAnOwner(Mutant):

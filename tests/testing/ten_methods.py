@@ -4,7 +4,7 @@ from copy import deepcopy
 from datetime import UTC
 
 from lamina.domain.validation import check_entry
-from lamina.errors import Conflict, EmbeddingDimensionError, Unsupported
+from lamina.errors import EmbeddingDimensionError, Unsupported
 from lamina.ports.memory_adapter import (
     UNREVISED_FIELDS,
     Capability,
@@ -12,6 +12,7 @@ from lamina.ports.memory_adapter import (
     MemoryAdapter,
     Order,
     check_in_scope,
+    check_revision,
     check_updates,
 )
 
@@ -53,17 +54,18 @@ class TenMethodsAdapter(MemoryAdapter):
         entry = await self.get(scope, id)
         if entry is None:
             return False
-        if expected_revision not in {None, entry.revision}:
-            raise Conflict(f"The memory {id!r}", f"it has revision {entry.revision}, not {expected_revision}")
+        check_revision(entry, expected_revision)
         changed = entry.replace(**updates, revision=entry.revision + (not updates.keys() <= UNREVISED_FIELDS))
         check_entry(changed)
         check_in_scope(scope, changed)
         self._keep(changed)
         return True
 
-    async def delete(self, scope, id):
-        if await self.get(scope, id) is None:
+    async def delete(self, scope, id, *, expected_revision=None):
+        entry = await self.get(scope, id)
+        if entry is None:
             return False
+        check_revision(entry, expected_revision)
         del self._entries[scope.tenant, id]
         return True
 

@@ -29,7 +29,10 @@ SUITE = """
             yield Adapter()
 """
 AUTO = ("-o", "asyncio_mode=auto")
-OPTIONS = ("-q", "-p", "no:cacheprovider", "--strict-markers", "-o", "asyncio_default_fixture_loop_scope=function")
+OPTIONS = (
+    *("-q", "-p", "no:cacheprovider", "--disable-plugin-autoload", "-p", "asyncio", "--strict-markers"),
+    *("-o", "asyncio_default_fixture_loop_scope=function"),
+)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)

@@ -63,5 +63,5 @@ def test_a_failure_of_the_contract_shows_both_sides(pytester):
                 yield ReturnsNoneForNothing()
     """)
     options = ("-o", "asyncio_mode=auto", "-o", "asyncio_default_fixture_loop_scope=function", "-k", "nothing_is_an")
-    result = pytester.runpytest_subprocess(*options)
+    result = pytester.runpytest_subprocess("--disable-plugin-autoload", "-p", "asyncio", *options)
     result.stdout.fnmatch_lines(["E*assert None == []"])

@@ -12,7 +12,7 @@ from lamina.agents.capability import AgentDefinition, Capability, read_capabilit
 from lamina.agents.executing import BuiltinExecutor
 from lamina.agents.tools import Tool, read_tools
 from lamina.domain.closeness import cosines
-from lamina.domain.lexical import index_terms, query_terms, similarity
+from lamina.domain.lexical import count_terms, index_terms, query_terms, similarity
 from lamina.domain.memory import Vector
 from lamina.domain.text import check_name, is_blank
 from lamina.errors import InvalidInput, InvalidType, ProviderError
@@ -142,7 +142,7 @@ class AgentRegistry:
     async def select(self, goal: str, *, embedder: Embedder | None = None) -> Agent:
         """The agent for this goal: the only one; else the one whose capability is closest to it.
 
-        Closeness is the greater of the share of the goal's words and, with an embedder, the cosine, times the
+        Closeness is the greater of the similarity of words and, with an embedder, the cosine, times the
         capability's confidence. Of equally close ones the first registered serves; if nothing is close
         to anything, the built-in assistant.
         """
@@ -151,7 +151,7 @@ class AgentRegistry:
             return agents[0] if agents else ASSISTANT
         offers = [(agent, text, confidence) for agent in agents for text, confidence in agent.definition.offers]
         terms = query_terms(goal)
-        words = [similarity(terms, [1.0] * len(terms), set(index_terms(text))) for _, text, _ in offers]
+        words = [similarity(terms, [1.0] * len(terms), count_terms(index_terms(text))) for _, text, _ in offers]
         meanings = await self._cosines(goal, [text for _, text, _ in offers], embedder)
         best, chosen = 0.0, ASSISTANT
         for (agent, _, confidence), word, meaning in zip(offers, words, meanings, strict=True):

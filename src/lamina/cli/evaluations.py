@@ -3,38 +3,35 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lamina.cli.command import command, group
+from lamina.cli.recall_evaluations import SET_HELP, lifecycle, precision, recall
 from lamina.cli.session import Session
-from lamina.domain.recall import SearchMode
+from lamina.cli.tables import print_table
 
 if TYPE_CHECKING:
     from lamina.evaluation.compaction import TierFigures
-    from lamina.evaluation.retrieval import Report
-    from lamina.memory.engine import MemoryEngine
 
 __all__ = ["register"]
 
-_EVALUATED: Final = {"embedding", "scoring", "version", "default_relevance"}
-"""The memory settings that an evaluation is about."""
-
-_TRICKS: Final = frozenset({"adversarial"})
-"""Questions whose premise is false; published figures leave them out."""
-
-_SET = "The folder with corpus.jsonl, queries.jsonl and qrels.tsv."
+Budgets = Annotated[
+    list[int] | None,
+    typer.Option("--budget", min=1, help="A budget in tokens; may be repeated.", show_default=False),
+]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     evaluations = group("Measure how well Lamina does on data of your own.")
     for name, function, options in (
-        ("locomo", locomo, "--mode text --json"),
+        ("recall", recall, "--baselines --out report"),
+        ("lifecycle", lifecycle, "--cache vectors.db"),
+        ("precision", precision, "--min-score 0.4 --json"),
         ("transcripts", transcripts, "--pre-rot 8000"),
         ("documents", documents, "--strategy paragraph"),
         ("context", context, "--budget 2000 --budget 8000"),
@@ -43,43 +40,6 @@ def register(app: typer.Typer) -> None:
         line = f"lamina eval {name} path/to/{name}"
         command(evaluations, name, examples=[line, f"{line} {options}"], scoped=False)(function)
     app.add_typer(evaluations, name="eval")
-
-
-async def locomo(
-    session: Session,
-    folder: Annotated[Path, typer.Argument(help=_SET)],
-    *,
-    mode: Annotated[
-        list[SearchMode] | None,
-        typer.Option("--mode", "-m", help="Only this mode; may be repeated.", show_default=False),
-    ] = None,
-    baselines: Annotated[bool, typer.Option("--baselines", help="Also plain FTS5, and rank fusion with it.")] = False,
-) -> None:
-    """Measure recall on a labelled set of conversations, in a database of its own.
-
-    The set's turns are stored, a namespace for each conversation; then each question is asked. What is shown is
-    the share of its evidence among the first results, by category, over all questions, and over all but those
-    that are meant to mislead.
-    """
-    from lamina.cli import output
-    from lamina.evaluation.dataset import load_dataset
-    from lamina.evaluation.retrieval import evaluate
-
-    dataset = load_dataset(folder)
-    async with _empty_engine(session) as engine:
-        with output.progress_bar("Evaluating") as progress:
-            report = await evaluate(
-                dataset,
-                engine,
-                modes=tuple(mode or SearchMode),
-                baselines=baselines,
-                leave_out=_TRICKS,
-                progress=lambda _step, done, total: progress(done, total),
-            )
-    if session.as_json:
-        output.print_json(dataclasses.asdict(report))
-    else:
-        _print_recall(report)
 
 
 async def transcripts(
@@ -159,18 +119,15 @@ async def documents(
             )
             for each, times in found
         ]
-        _print_table([*head.split(), *sizes], rows_of)
+        print_table([*head.split(), *sizes], rows_of)
     raise typer.Exit(int(not all(figures.kept for figures, _ in found)))
 
 
 async def context(
     session: Session,
-    folder: Annotated[Path, typer.Argument(help=_SET)],
+    folder: Annotated[Path, typer.Argument(help=SET_HELP)],
     *,
-    budget: Annotated[
-        list[int] | None,
-        typer.Option("--budget", min=1, help="A budget in tokens; may be repeated.", show_default=False),
-    ] = None,
+    budget: Budgets = None,
     memories: Annotated[int, typer.Option("--memories", min=1, max=1_000, help="Most memories in a context.")] = 50,
 ) -> None:
     """Measure how much of the evidence for a question its computed context holds, budget by budget.
@@ -180,9 +137,10 @@ async def context(
     from lamina.cli import output
     from lamina.evaluation.assembly import DEFAULT_BUDGETS, evaluate_contexts
     from lamina.evaluation.dataset import load_dataset
+    from lamina.evaluation.engines import evaluated_settings, open_empty_engine
 
     dataset = load_dataset(folder)
-    async with _empty_engine(session) as engine:
+    async with open_empty_engine(evaluated_settings(session.memory)) as engine:
         with output.progress_bar("Computing") as progress:
             found = await evaluate_contexts(
                 dataset,
@@ -195,7 +153,7 @@ async def context(
         output.print_json([dataclasses.asdict(each) for each in found])
     else:
         head = ("budget", "queries", "evidence kept", "found", "memories", "tokens", "too large", "over budget", "ms")
-        _print_table(
+        print_table(
             head,
             [
                 (
@@ -243,36 +201,7 @@ async def reductions(
         )
         for each in found
     ]
-    _print_table(head, rows)
-
-
-@asynccontextmanager
-async def _empty_engine(session: Session) -> AsyncIterator[MemoryEngine]:
-    """An engine with the user's settings on a database that is gone afterwards."""
-    import itertools
-    import tempfile
-
-    from lamina.memory.factory import create_memory_engine
-
-    given = session.memory
-    kept = {name: getattr(given, name) for name in given.model_fields_set & _EVALUATED}
-    with tempfile.TemporaryDirectory(prefix="lamina-eval-") as database:
-        # Ids that count up, because ties end with the id: the same figures at each run.
-        numbered = map("mem_{:08}".format, itertools.count())
-        async with await create_memory_engine(
-            path=Path(database) / "eval.db", new_id=lambda: next(numbered), **kept
-        ) as engine:
-            yield engine
-
-
-def _print_recall(report: Report) -> None:
-    depths = list(report.figures[0].recall) if report.figures else []
-    title = f"{report.dataset}: {report.documents} documents, embedder {report.embedder or 'none'}"
-    rows = [
-        (row.category, row.way, row.queries, *(f"{row.recall[depth]:.3f}" for depth in depths))
-        for row in report.figures
-    ]
-    _print_table(("category", "way", "queries", *(f"recall@{depth}" for depth in depths)), rows, title=title)
+    print_table(head, rows)
 
 
 def _print_tiers(found: Sequence[tuple[str, TierFigures]]) -> None:
@@ -302,20 +231,7 @@ def _print_tiers(found: Sequence[tuple[str, TierFigures]]) -> None:
                 *(means["paths_after_tier_3"], _share(_mean(each.restored for each in members)), ""),
             )
         )
-    _print_table(head, rows)
-
-
-def _print_table(head: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str | None = None) -> None:
-    from rich.table import Table
-
-    from lamina.cli.output import console, printable
-
-    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for name in head:
-        table.add_column(name)
-    for row in rows:
-        table.add_row(*(printable(str(value)) for value in row))
-    console().print(table)
+    print_table(head, rows)
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

@@ -42,7 +42,7 @@ async def stats(session: Session) -> None:
 
 
 async def doctor(session: Session) -> None:
-    """Check settings, database, models, threads and documents, and tell what is wrong; exits with 1 if something is.
+    """Check settings, database, models, threads, documents and packs, and tell what is wrong; exits with 1 if so.
 
     Contacts no model: it says which ones would be used, and why. Warnings alone do not make it fail.
     """

@@ -1,4 +1,4 @@
-"""Commands on context packs: packs list, show, create, add, search, fade, pin, unpin, archive, restore."""
+"""Commands on context packs: packs list, show, create, add, search, fade, scrub, pin, unpin, archive, restore."""
 
 from __future__ import annotations
 
@@ -63,6 +63,7 @@ def register(app: typer.Typer) -> None:
         examples = _EXAMPLES.get(name, [f"lamina packs {name} 4f2c..."])
         command(packs, name, examples=examples, namespaced=False, tells=name == "search")(function)
     command(packs, "fade", examples=_EXAMPLES["fade"], scoped=False)(fade)
+    command(packs, "scrub", examples=["lamina packs scrub", "lamina packs scrub --db notes.db"], scoped=False)(scrub)
     app.add_typer(packs, name="packs")
 
 
@@ -253,6 +254,22 @@ async def fade(
         rest = "" if report.is_complete else " There are more: call it again."
         typer.echo(f"{counted(report.examined)} due; moved: {moved}; {report.failed} failed.{rest}")
     raise typer.Exit(int(report.failed > 0))
+
+
+async def scrub(session: Session) -> None:
+    """Leave in the file and its log no word of what packs have lost by fading, by edits and by deletion.
+
+    For SQLite alone, in which all tenants share one index; the log is that of the whole file. The originals of
+    memories that have faded stay, compressed, until they are deleted for good.
+    """
+    from lamina.cli.output import print_json
+
+    async with session.kernel() as kernel:
+        await kernel.packs.scrub()
+    if session.as_json:
+        print_json({"scrubbed": True})
+    else:
+        typer.echo("Scrubbed.")
 
 
 async def pin(session: Session, ids: MemoryIds) -> None:

@@ -29,7 +29,14 @@ Uds = Annotated[
     typer.Option("--uds", help="A socket in the file system, in place of host and port.", show_default=False),
 ]
 Workers = Annotated[
-    int | None, typer.Option("--workers", min=1, max=64, help="How many processes serve.", show_default=False)
+    int | None,
+    typer.Option(
+        "--workers",
+        min=1,
+        max=64,
+        help="How many processes serve; each has rate limits and metrics of its own.",
+        show_default=False,
+    ),
 ]
 Mcp = Annotated[bool | None, typer.Option("--mcp/--no-mcp", help="Serve MCP at /mcp too.", show_default=False)]
 LogFormat = Annotated[str | None, typer.Option("--log-format", help="text or json.", show_default=False)]

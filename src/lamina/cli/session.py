@@ -60,7 +60,7 @@ class Session:
     @property
     def writer(self) -> str:
         """Whose what is written is: the flag's owner, else the default one."""
-        return self.owner or self.settings.config.memory.default_owner
+        return self.settings.config.memory.default_owner if self.owner is None else self.owner
 
     def saying(self, *, model: str | None = None, base_url: str | None = None, budget: int | None = None) -> Session:
         """The same session, with the language model, its address or the budget of a context said by options."""

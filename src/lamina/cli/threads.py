@@ -253,13 +253,13 @@ async def delete(session: Session, ids: ThreadIds, *, yes: Yes = False) -> None:
 async def _listed(session: Session, conversation: ConversationManager, status: str, wanted: int) -> list[Thread]:
     """The first so many threads of the session's owner and namespace."""
     found: list[Thread] = []
-    offset = 0
+    after = None
     while len(found) < wanted:
-        page = await conversation.list_threads(status, owner=session.reader, limit=_PAGE, offset=offset)
+        page = await conversation.list_threads(status, owner=session.reader, limit=_PAGE, after=after)
         found += [each for each in page if session.namespace in {None, each.namespace}]
         if len(page) < _PAGE:
             break
-        offset += _PAGE
+        after = (page[-1].updated_at, page[-1].id)
     return found[:wanted]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from lamina.client.client import LaminaClient
 from lamina.client.documents import Documents as AsyncDocuments
 from lamina.client.memories import Memories as AsyncMemories
+from lamina.client.packs import Packs as AsyncPacks
 from lamina.client.remote_memory import RemoteMemory
 from lamina.client.threads import Threads as AsyncThreads
 from lamina.sync.forwarding import Blocking, Resource, blocking_iterator, blocking_method, made_as, plain_method
@@ -60,6 +61,38 @@ class Documents(Blocking[AsyncDocuments]):
     remove = blocking_method(AsyncDocuments.remove)
 
 
+class Packs(Blocking[AsyncPacks]):
+    """A `lamina.client.packs.Packs` that blocks."""
+
+    create = blocking_method(AsyncPacks.create)
+    get = blocking_method(AsyncPacks.get)
+    list = blocking_method(AsyncPacks.list)
+    count = blocking_method(AsyncPacks.count)
+    update = blocking_method(AsyncPacks.update)
+    archive_pack = blocking_method(AsyncPacks.archive_pack)
+    activate = blocking_method(AsyncPacks.activate)
+    delete = blocking_method(AsyncPacks.delete)
+    summary = blocking_method(AsyncPacks.summary)
+    metadata = blocking_method(AsyncPacks.metadata)
+    add = blocking_method(AsyncPacks.add)
+    add_many = blocking_method(AsyncPacks.add_many)
+    memory = blocking_method(AsyncPacks.memory)
+    with_embeddings = blocking_method(AsyncPacks.with_embeddings)
+    update_memory = blocking_method(AsyncPacks.update_memory)
+    supersede = blocking_method(AsyncPacks.supersede)
+    pin = blocking_method(AsyncPacks.pin)
+    unpin = blocking_method(AsyncPacks.unpin)
+    archive = blocking_method(AsyncPacks.archive)
+    restore = blocking_method(AsyncPacks.restore)
+    delete_memory = blocking_method(AsyncPacks.delete_memory)
+    memories = blocking_method(AsyncPacks.memories)
+    count_memories = blocking_method(AsyncPacks.count_memories)
+    discover = blocking_method(AsyncPacks.discover)
+    retrieve = blocking_method(AsyncPacks.retrieve)
+    search = blocking_method(AsyncPacks.search)
+    preview = blocking_method(AsyncPacks.preview)
+
+
 class SyncLaminaClient(Resource[LaminaClient]):
     """A `LaminaClient` that blocks, made with the same arguments. Use it as a context manager, or call `close`."""
 
@@ -84,6 +117,11 @@ class SyncLaminaClient(Resource[LaminaClient]):
     def documents(self) -> Documents:
         """The documents."""
         return self.part(Documents, self.asynchronous.documents)
+
+    @property
+    def packs(self) -> Packs:
+        """The context packs."""
+        return self.part(Packs, self.asynchronous.packs)
 
     @property
     def owner(self) -> str | None:

@@ -12,6 +12,7 @@ from lamina.client.context_reading import context_of, result_of
 from lamina.client.documents import Documents
 from lamina.client.failures import SERVER, error_of, readable
 from lamina.client.memories import Memories
+from lamina.client.packs import Packs
 from lamina.client.resource import sendable
 from lamina.client.threads import Threads
 from lamina.client.transport import Request, Transport, checked_number
@@ -30,10 +31,10 @@ _NDJSON: Final = "application/x-ndjson"
 class LaminaClient:
     """One server, asked as one token allows; for all calls that say nothing else, on behalf of `owner`.
 
-    `memories`, `threads` and `documents` have the verbs of the library. Use it as an async context manager, or call
-    `close`. A call waits `timeout` seconds for each attempt, for a model's answer `answer_timeout`. Every call but the
-    streams may be repeated without harm, and is, at most `max_retries` times, where the server cannot be reached or
-    is too busy. `transport` takes the place of the network, as for a server in this process.
+    `memories`, `threads`, `documents` and `packs` have the verbs of the library. Use it as an async context manager, or
+    call `close`. A call waits `timeout` seconds for each attempt, for a model's answer `answer_timeout`. Every call but
+    the streams may be repeated without harm, and is, at most `max_retries` times, where the server cannot be reached
+    or is too busy. `transport` takes the place of the network, as for a server in this process.
 
     Raises:
         ConfigError: the address, the token or a limit cannot be used.
@@ -59,6 +60,7 @@ class LaminaClient:
         self.memories = Memories(self._transport, self.owner)
         self.threads = Threads(self._transport, self.owner)
         self.documents = Documents(self._transport, self.owner)
+        self.packs = Packs(self._transport, self.owner)
 
     def __repr__(self) -> str:
         return f"LaminaClient({self._transport.base_url!r}, owner={self.owner!r})"

@@ -12,7 +12,7 @@ import anyio.to_thread
 
 from lamina.client.reading import chunk_of, document_of, retrieved
 from lamina.client.resource import Resource, sendable
-from lamina.client.transport import Request
+from lamina.client.transport import Request, encoded
 from lamina.domain.document import Document, RagChunk
 from lamina.domain.recall import Results, SearchMode
 from lamina.domain.text import check_name
@@ -69,13 +69,15 @@ class Documents(Resource):
         chunk_size: int | None = None,
         chunk_overlap: int | None = None,
         replace: bool = True,
+        **metadata: Any,
     ) -> str:
         """Send a file of this machine, which the server reads as text; its document's id.
 
-        The source is the file's name, unless said otherwise.
+        The source is the file's name, unless said otherwise. Further keywords are its metadata, which must be short
+        (4,096 characters as JSON): they travel in the URL.
 
         Raises:
-            InvalidInput: there is no such file, or the server cannot read it.
+            InvalidInput: there is no such file, the server cannot read it, or the metadata cannot be.
         """
         file = Path(path)
         try:
@@ -91,6 +93,7 @@ class Documents(Resource):
             "chunk_size": chunk_size,
             "chunk_overlap": chunk_overlap,
             "replace": replace,
+            "metadata": encoded(metadata).decode() if metadata else None,
         }
         kind = _TYPES.get(file.suffix.lower()) or mimetypes.guess_type(file.name)[0] or _UNKNOWN
         asked = Request(method="POST", path=(*_ROOT, "files"), query=query, content=content, content_type=kind)

@@ -20,6 +20,7 @@ from lamina.errors import (
     MessageNotFound,
     NoModelConfiguredError,
     NotFound,
+    PackExists,
     PackNotFound,
     ProviderError,
     ProviderUnavailable,
@@ -40,6 +41,10 @@ _FIELD_ERRORS: Final[dict[str, type[InvalidInput | InvalidType | ConfigError]]] 
     "invalid_type": InvalidType,
     "invalid_setting": ConfigError,
 }
+_ID_ERRORS: Final[dict[str, type[PackExists | ThreadArchivedError]]] = {
+    "already_exists": PackExists,
+    "thread_archived": ThreadArchivedError,
+}
 _REMEDY: Final = "Correct it and call again."
 _TRY_AGAIN: Final = "Try again a little later."
 
@@ -48,7 +53,8 @@ def error_of(status: int, problem: Mapping[str, Any]) -> LaminaError:
     """The error of a status and a problem (RFC 9457); of one that is unknown, the kind that its status says."""
     code = str(problem.get("code", ""))
     detail = str(problem.get("detail") or problem.get("title") or f"it answered {status}")
-    facts = next((each for each in problem.get("errors") or () if isinstance(each, Mapping)), {})
+    errors = problem.get("errors")
+    facts = next((each for each in errors if isinstance(each, Mapping)), {}) if isinstance(errors, list) else {}
     return _by_code(code, detail, facts) or _by_status(status, detail, facts)
 
 
@@ -71,13 +77,13 @@ def _by_code(code: str, detail: str, facts: Mapping[str, Any]) -> LaminaError | 
     remedy = str(facts.get("remedy", _REMEDY))
     if code in _FIELD_ERRORS and facts:
         return _FIELD_ERRORS[code](field, problem, remedy)
+    if code in _ID_ERRORS and "id" in facts:
+        return _ID_ERRORS[code](str(facts["id"]))
     match code:
         case "not_found" if "id" in facts:
             return _KINDS.get(field, NotFound)(str(facts["id"]))
         case "conflict" if facts:
             return Conflict(field, problem, remedy)
-        case "thread_archived" if "id" in facts:
-            return ThreadArchivedError(str(facts["id"]))
         case "context_overflow" if isinstance(facts.get("tokens"), int) and isinstance(facts.get("limit"), int):
             return ContextOverflowError(facts["tokens"], facts["limit"])
         case "no_model":
@@ -101,7 +107,11 @@ def _by_status(status: int, detail: str, facts: Mapping[str, Any]) -> LaminaErro
             return Conflict("What was to be changed", detail.rstrip("."))
         case 400 | 413 | 415 | 422:
             field = str(facts.get("field") or "request")
-            return InvalidInput(field.removeprefix("body."), str(facts.get("problem", detail)).rstrip("."), _REMEDY)
+            return InvalidInput(
+                field.removeprefix("body.").removeprefix("query."),
+                str(facts.get("problem", detail)).rstrip("."),
+                _REMEDY,
+            )
         case 429 | 503 | 504:
             return AdapterUnavailable(SERVER, detail.rstrip("."), _TRY_AGAIN)
     return AdapterError(SERVER, f"it answered {status}: {detail}".rstrip("."))

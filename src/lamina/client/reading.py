@@ -30,6 +30,7 @@ from lamina.domain.thread import Summary, SummarySource, Thread, ThreadContext, 
 __all__ = [
     "chunk_of",
     "compaction_of",
+    "degraded_of",
     "document_of",
     "event_of",
     "instant",
@@ -74,7 +75,7 @@ def recalled(data: Json) -> Results[RecallResult]:
     told = data["explanation"]
     return Results(
         [_hit(each) for each in data["data"]],
-        degraded=_degraded(data),
+        degraded=degraded_of(data),
         explanation=None if told is None else _explanation(told),
     )
 
@@ -96,7 +97,12 @@ def chunk_of(data: Json) -> RagChunk:
 
 def retrieved(data: Json) -> Results[RagChunk]:
     """The results of a retrieval."""
-    return Results([chunk_of(each) for each in data["data"]], degraded=_degraded(data))
+    return Results([chunk_of(each) for each in data["data"]], degraded=degraded_of(data))
+
+
+def degraded_of(data: Json) -> tuple[Degraded, ...]:
+    """Which legs of a search did not answer, and why."""
+    return tuple(Degraded(Leg(each["leg"]), Reason(each["reason"]), each["detail"]) for each in data["degraded"])
 
 
 def message_of(data: Json) -> Message:
@@ -173,10 +179,6 @@ def _explanation(data: Json) -> RecallExplanation:
         terms=list(data["terms"]),
         weights=dict(data["weights"]),
     )
-
-
-def _degraded(data: Json) -> tuple[Degraded, ...]:
-    return tuple(Degraded(Leg(each["leg"]), Reason(each["reason"]), each["detail"]) for each in data["degraded"])
 
 
 def _summary(data: Json) -> Summary:

@@ -20,7 +20,7 @@ import httpx2
 from lamina.client.failures import SERVER, error_of, readable
 from lamina.errors import AdapterError, AdapterUnavailable, ConfigError, InvalidInput, LaminaError
 
-__all__ = ["Request", "Transport", "checked_number"]
+__all__ = ["Request", "Transport", "checked_number", "encoded"]
 
 _FIRST_WAIT: Final = 0.25
 _LONGEST_WAIT: Final = 20.0
@@ -103,7 +103,7 @@ class Transport:
             AdapterUnavailable: it cannot be reached, or is too busy, still so after the retries.
         """
         headers = self._headers(request)
-        content = _encoded(request)
+        content = _content(request)
         is_stream = isinstance(content, AsyncIterator)
         seconds = self._seconds(request)
         tries = 1 if is_stream else self._max_retries + 1
@@ -134,7 +134,7 @@ class Transport:
                     request.method,
                     self._url(request),
                     params=_params(request),
-                    content=_encoded(request),
+                    content=_content(request),
                     headers=self._headers(request),
                     timeout=self._seconds(request),
                 ) as response:
@@ -231,11 +231,18 @@ def _params(request: Request) -> list[tuple[str, _Value]]:
     return params
 
 
-def _encoded(request: Request) -> bytes | AsyncIterator[bytes] | None:
-    if request.body is None:
-        return request.content
+def _content(request: Request) -> bytes | AsyncIterator[bytes] | None:
+    return request.content if request.body is None else encoded(request.body)
+
+
+def encoded(value: Any) -> bytes:
+    """The value as JSON.
+
+    Raises:
+        InvalidInput: it cannot be.
+    """
     try:
-        return json.dumps(request.body, allow_nan=False, separators=(",", ":")).encode()
+        return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
     except (TypeError, ValueError, RecursionError) as error:
         problem = f"cannot be sent as JSON ({type(error).__name__})"
         raise InvalidInput("arguments", problem, "Use text, finite numbers, bool, None, lists and dicts.") from error
@@ -248,7 +255,15 @@ def _problem(response: httpx2.Response, body: bytes) -> Mapping[str, Any]:
         read = json.loads(body)
     except (ValueError, RecursionError):
         return {}
-    return read if isinstance(read, Mapping) else {}
+    return _unwrapped(read) if isinstance(read, Mapping) else {}
+
+
+def _unwrapped(read: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What went wrong, as a problem (RFC 9457) also where it came in the envelope of `/utils`."""
+    told = read.get("error")
+    if not isinstance(told, Mapping):
+        return read
+    return {"code": told.get("code"), "detail": told.get("message"), "errors": told.get("details")}
 
 
 def _retry_after(response: httpx2.Response) -> float | None:

@@ -24,6 +24,7 @@ from lamina.ports.token_counter import TokenCounter
 from lamina.prompts import render
 from lamina.providers.tokens import checked_counter, token_counter
 from lamina.settings.context import ContextConfig
+from lamina.telemetry import tell_of_context
 
 __all__ = ["ContextEngine"]
 
@@ -153,6 +154,7 @@ class ContextEngine:
             "warnings": len(context.warnings),
         }
         self._say(EventName.CONTEXT_COMPUTED, facts)
+        tell_of_context(included=context.estimated_tokens, dropped=sum(each.tokens for each in context.dropped))
         trimmed = [each for each in context.dropped if each.reason in {DropReason.BUDGET, DropReason.TOO_LARGE}]
         if trimmed:
             tokens = sum(each.tokens for each in trimmed)

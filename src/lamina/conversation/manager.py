@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 from lamina.conversation.compaction import originals
@@ -29,13 +30,7 @@ from lamina.domain.text import check_name
 from lamina.domain.thread import Thread, ThreadContext, ThreadEvent, ThreadRef, ThreadStatus
 from lamina.domain.validation import check_whole_number
 from lamina.domain.wire_fields import as_mapping
-from lamina.errors import (
-    ConfigError,
-    Conflict,
-    InvalidInput,
-    NoModelConfiguredError,
-    ScopeError,
-)
+from lamina.errors import ConfigError, Conflict, NoModelConfiguredError, ScopeError
 from lamina.memory.engine import MemoryEngine
 from lamina.ports.clock import Clock, IdFactory, utc_now
 from lamina.ports.events import Emit, Event, EventName
@@ -50,7 +45,6 @@ __all__ = ["ConversationManager"]
 
 log = logging.getLogger(__name__)
 
-_ALL: Final = "all"
 _MOST: Final = 2**31 - 1
 
 
@@ -222,22 +216,18 @@ class ConversationManager:
         owner: str | None = None,
         limit: int = 100,
         offset: int = 0,
+        after: tuple[datetime, str] | None = None,
     ) -> list[Thread]:
         """Heads of threads, newest activity first, then by id; with an owner, that owner's alone.
 
-        `status` is `active`, `archived` or `all`. The messages are left out: see `retrieve`.
+        `status` is `active`, `archived` or `all`. The messages are left out: see `retrieve`. `after` goes on behind
+        this `updated_at` and id, so that threads which are made or deleted meanwhile move nothing.
         """
-        try:
-            wanted = None if status == _ALL else ThreadStatus(status)
-        except ValueError:
-            remedy = f"Use one of: {', '.join(ThreadStatus)}, {_ALL}."
-            raise InvalidInput("status", f"{status!r:.50} is unknown", remedy) from None
         check_whole_number("limit", limit, 0, _MOST)
         check_whole_number("offset", offset, 0, _MOST)
         if owner is not None:
             check_name("owner", owner)
-        found = await self._store.list_threads(self.tenant, owner=owner, status=wanted, limit=limit, offset=offset)
-        return [without_reserved(thread) for thread in found]
+        return await self._reader.heads(self.tenant, owner, status, limit=limit, offset=offset, after=after)
 
     async def archive(self, id: str, *, owner: str | None = None, expected_revision: int | None = None) -> None:
         """Take the thread out of active context; its data stays. Idempotent.
@@ -293,14 +283,23 @@ class ConversationManager:
         """A tool for an agent that gives the originals of compacted messages of this one thread."""
         return make_expand_tool(ThreadOriginals(self._reader, self.tenant, owner), self._ref(thread_id).id)
 
-    async def delete(self, id: str, *, owner: str | None = None) -> bool:
+    async def delete(self, id: str, *, owner: str | None = None, expected_revision: int | None = None) -> bool:
         """Delete the thread with all its messages and summaries, for good; False if there is none.
 
         Raises:
             ScopeError: it is another owner's.
+            Conflict: its head has another revision than the expected one, or it was begun anew meanwhile; it stays.
         """
         ref = self._ref(id)
-        return await self._reader.find(ref, owner) is not None and await self._store.delete_thread(ref)
+        head = await self._reader.find(ref, owner)
+        if head is None:
+            return False
+        made = head.created_at
+        if await self._store.delete_thread(ref, expected_revision=expected_revision, expected_created_at=made):
+            return True
+        if await self._reader.find(ref, owner) is not None:
+            raise Conflict(f"The thread {id!r}", "was changed by somebody else")
+        return False
 
     async def compact(self, thread_id: str, force: bool = True, *, owner: str | None = None) -> CompactionReport:
         """Fold everything older than what the policy keeps, whatever its number; without `force`, if it is due.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import unicodedata
 from collections.abc import Iterable
+from datetime import datetime
 
 from lamina.conversation.compaction import decompress_event
 from lamina.conversation.context_window import fit
@@ -104,6 +105,12 @@ class SessionReader:
     async def get_session_ids(self) -> builtins.list[str]:
         """The ids of all sessions, newest activity first."""
         return [head.id for head in await self._sessions.all_heads()]
+
+    async def list_sessions(
+        self, *, limit: int = 100, after: tuple[datetime, str] | None = None
+    ) -> builtins.list[tuple[datetime, str]]:
+        """The last activity and the id of each session, newest activity first; `after` goes on behind one of them."""
+        return [(head.updated_at, head.id) for head in await self._sessions.heads(limit, after)]
 
     async def has_session(self, session_id: str) -> bool:
         """Whether the session was begun and not cleared."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 from typing import Final
 
 from lamina.conversation.compaction import originals
@@ -153,17 +154,19 @@ class SessionStore:
             ids.update(partners([event.message for event in near], message))
         return await self.state.delete_events(head.ref, sorted(ids))
 
+    async def heads(self, limit: int, after: tuple[datetime, str] | None = None) -> list[Thread]:
+        """The heads of sessions, newest activity first, behind this `updated_at` and id."""
+        await self.open()
+        return await self.state.list_threads(
+            self.tenant, ThreadKind.SESSION, owner=self.owner, limit=limit, after=after
+        )
+
     async def all_heads(self) -> list[Thread]:
         """The heads of all sessions, newest activity first."""
-        await self.open()
-        heads: dict[str, Thread] = {}
-        offset = 0
-        while page := await self.state.list_threads(
-            self.tenant, ThreadKind.SESSION, owner=self.owner, limit=_PAGE, offset=offset
-        ):
-            heads.update({head.id: head for head in page})
-            offset += len(page)
-        return list(heads.values())
+        heads: list[Thread] = []
+        while page := await self.heads(_PAGE, (heads[-1].updated_at, heads[-1].id) if heads else None):
+            heads += page
+        return heads
 
     async def add_to_metadata(self, session_id: str, key: str, value: str, *, most: int) -> None:
         """Put a text to the end of a list in the head's metadata; of more than `most` the oldest go.

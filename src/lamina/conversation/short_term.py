@@ -211,7 +211,7 @@ class BaseMemory(SessionReader):
         cleared = 0
         for head in heads:
             self._tiers.forget(head.ref)
-            cleared += await self._sessions.state.delete_thread(head.ref)
+            cleared += await self._sessions.state.delete_thread(head.ref, expected_created_at=head.created_at)
         return cleared
 
     # Size.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
 
 from lamina.conversation.compaction import originals
 from lamina.conversation.folding import warnings_of
@@ -16,12 +18,14 @@ from lamina.domain.message import Message
 from lamina.domain.message_size import MESSAGE_OVERHEAD, message_tokens
 from lamina.domain.text import check_name
 from lamina.domain.thread import Thread, ThreadContext, ThreadEvent, ThreadRef, ThreadStatus
-from lamina.errors import MessageNotFound, ScopeError, ThreadNotFound
+from lamina.errors import InvalidInput, MessageNotFound, ScopeError, ThreadNotFound
 from lamina.ports.state_store import StateStore
 from lamina.ports.token_counter import TokenCounter
 from lamina.settings.tiers import ContextThresholds
 
 __all__ = ["ThreadOriginals", "ThreadReader", "check_owner", "without_reserved"]
+
+_ALL: Final = "all"
 
 
 class ThreadReader:
@@ -49,6 +53,27 @@ class ThreadReader:
         if thread is not None:
             check_owner(thread, owner)
         return thread
+
+    async def heads(
+        self,
+        tenant: str,
+        owner: str | None,
+        status: ThreadStatus | str,
+        *,
+        limit: int,
+        offset: int,
+        after: tuple[datetime, str] | None,
+    ) -> list[Thread]:
+        """See `ConversationManager.list_threads`."""
+        try:
+            wanted = None if status == _ALL else ThreadStatus(status)
+        except ValueError:
+            remedy = f"Use one of: {', '.join(ThreadStatus)}, {_ALL}."
+            raise InvalidInput("status", f"{status!r:.50} is unknown", remedy) from None
+        found = await self._store.list_threads(
+            tenant, owner=owner, status=wanted, limit=limit, offset=offset, after=after
+        )
+        return [without_reserved(thread) for thread in found]
 
     async def known(self, ref: ThreadRef, owner: str | None) -> Thread:
         """The head.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lamina.domain.memory import Vector
 
-__all__ = ["cosines", "cosines_by_parts"]
+__all__ = ["cosines", "cosines_of_parts"]
 
 
 def cosines(query: Vector, vectors: Sequence[Vector]) -> list[float]:
@@ -26,16 +26,14 @@ def cosines(query: Vector, vectors: Sequence[Vector]) -> list[float]:
     return [float(each) for each in np.clip(closeness, -1.0, 1.0)]
 
 
-def cosines_by_parts(query: Vector, vectors: Sequence[Vector], parts: Sequence[tuple[int, float]]) -> list[float]:
-    """The cosine of each part of the query with the same part of each vector, times the part's share, summed up.
+def cosines_of_parts(query: Vector, vectors: Sequence[Vector], lengths: Sequence[int]) -> list[tuple[float, ...]]:
+    """For each vector the cosine of each of its parts with the same part of the query.
 
-    A vector is the vectors of several models, one behind the other; `parts` are their lengths and shares.
+    A vector is the vectors of several models, one behind the other; `lengths` are theirs.
     """
-    totals = [0.0] * len(vectors)
-    start = 0
-    for length, share in parts:
+    columns, start = [], 0
+    for length in lengths:
         part = slice(start, start + length)
-        for place, value in enumerate(cosines(query[part], [vector[part] for vector in vectors])):
-            totals[place] += share * value
+        columns.append(cosines(query[part], [vector[part] for vector in vectors]))
         start += length
-    return totals
+    return list(zip(*columns, strict=True))

@@ -67,9 +67,11 @@ _MONTH: Final = (
     "Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?|"
     "Nov(?:ember)?|Dec(?:ember)?|Januar|Februar|März|Mai|Juni|Juli|Oktober|Dezember"
 )
+_LETTER: Final = r"[^\W\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
+"""A letter, digit or underscore of a script with spaces between words: others go on where a Latin word ends."""
 _UNIT: Final = (
     r"%|‰|°[CF]?|(?:ms|s|sec|min|h|hours?|days?|weeks?|months?|years?|[kKMGT]i?B|[kKMG]|px|km|cm|mm|m|kg|g|ml|l|"
-    r"tokens?|lines?|USD|EUR|GBP)(?!\w)"
+    rf"tokens?|lines?|USD|EUR|GBP)(?!{_LETTER})"
 )
 _LINK: Final = r"https?://\w[^\s<>\"'`)\]]+|(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}"
 _PATH: Final = (
@@ -81,17 +83,19 @@ _DATE: Final = (
     r"(?<!\d)(?:\d{4}-\d\d(?:-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?Z?)?)?(?!\d)|\d{1,2}[./]\d{1,2}[./]\d{2,4}(?!\d)"
     rf"|(?:\d{{1,2}}(?:st|nd|rd|th|\.)?\s(?:of\s)?(?:{_MONTH})|(?:{_MONTH})\.?\s\d{{1,2}}(?:st|nd|rd|th)?)"
     r"(?!\w)(?:,?\s\d{4})?|\d{1,4}\s?[年년](?:\s?\d{1,2}\s?[月월])?(?:\s?\d{1,2}\s?[日일号])?"
-    r"|\d{1,2}\s?[月월]\s?\d{1,2}\s?[日일号]|\d{1,2}:\d\d(?::\d\d)?(?:\s?[AaPp]\.?[Mm]\b)?)"
+    r"|\d{1,2}\s?[月월](?:\s?\d{1,2}\s?[日일号])?|\d{1,2}:\d\d(?::\d\d)?(?:\s?[AaPp]\.?[Mm]\b)?)"
 )
 _IDENTIFIER: Final = (
-    r"(?<![A-Za-z0-9_])(?:[A-Za-z]\w{0,60}_\w{1,60}|[a-z]{1,40}[A-Z]\w{1,60}|[A-Z][a-z]+[A-Z]\w{1,60}"
-    r"|[A-Z]{2,10}-\d{1,10}|#\d{1,9}(?!\w)|v\d{1,4}(?:\.\d{1,6}){0,3}(?!\w)"
-    r"|(?=[a-z]*\d)(?=\d*[a-z])[0-9a-f]{7,40}(?!\w))|(?<=`)[^`\s]{2,80}(?=`)|(?<!\w)--[a-z][\w-]{1,40}"
+    rf"(?<![A-Za-z0-9_])(?:[A-Za-z]{_LETTER}{{0,60}}_{_LETTER}{{1,60}}|[a-z]{{1,40}}[A-Z]{_LETTER}{{1,60}}"
+    rf"|[A-Z][a-z]+[A-Z]{_LETTER}{{1,60}}|[A-Z]{{2,10}}-\d{{1,10}}|#\d{{1,9}}(?!{_LETTER})"
+    rf"|v\d{{1,4}}(?:\.\d{{1,6}}){{0,3}}(?!{_LETTER})|(?=[a-z]*\d)(?=\d*[a-z])[0-9a-f]{{7,40}}(?!{_LETTER}))"
+    r"|(?<=`)[^`\s]{2,80}(?=`)|(?<!\w)--[a-z][\w-]{1,40}"
 )
 _NUMBER: Final = rf"[$€£¥]?\d(?:[\d.,_]{{0,30}}\d)?(?:\s?(?:{_UNIT}))?"
-_CAPITAL: Final = r"[A-ZÀ-ÖØ-ÞΑ-ΩА-Я](?:[\w'’]|[-](?=\w)){1,40}"
+_CAPITAL: Final = rf"[A-ZÀ-ÖØ-ÞΑ-ΩА-Я](?:{_LETTER}|['’]|-(?={_LETTER})){{1,40}}"
 _NAME: Final = (
-    rf"(?<![A-Za-z0-9_]){_CAPITAL}(?:\s{_CAPITAL}){{0,3}}|[ァ-ヶー]{{3,20}}|[「『《“][^「」『』《》“”]{{2,30}}[」』》”]"
+    rf"(?<![A-Za-z0-9_]){_CAPITAL}(?:\s{_CAPITAL}){{0,3}}|(?:[ァ-ヶー]{{2,20}}・){{1,4}}[ァ-ヶー]{{2,20}}|[ァ-ヶー]{{3,20}}"
+    r"|[「『《“][^「」『』《》“”]{2,30}[」』》”]"
 )
 _FACT: Final = re.compile(
     f"(?P<link>{_LINK})|(?P<path>{_PATH})|(?P<date>{_DATE})|(?P<identifier>{_IDENTIFIER})"

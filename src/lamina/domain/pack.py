@@ -161,6 +161,18 @@ class Pack:
 
 
 @dataclass(frozen=True, slots=True)
+class PackFace:
+    """What a pack is found by, and nothing else of it."""
+
+    id: str
+    name: str
+    description: str
+    tags: list[str]
+    embedding: Vector | None = None
+    fingerprint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PackSummary:
     """The first layer of disclosure: all that finding a pack takes."""
 

@@ -29,13 +29,12 @@ __all__ = [
     "MAX_TOKENS",
     "check_change",
     "check_class",
+    "check_delete",
     "check_expected",
     "check_kind",
-    "check_listing",
     "check_paging",
     "check_range",
     "check_ref",
-    "check_thread_listing",
     "check_update",
     "is_same_event",
     "placed_event",
@@ -106,21 +105,12 @@ def check_range(ref: ThreadRef, after: int, before: int | None, limit: int | Non
     check_paging(limit)
 
 
-def check_thread_listing(
-    tenant: str, kind: ThreadKind, *, owner: str | None, status: ThreadStatus | None, limit: int, offset: int
-) -> None:
-    """Refuse to list threads of what can be no tenant, kind, owner or status, or no page."""
-    check_kind("kind", kind, ThreadKind)
-    if status is not None:
-        check_kind("status", status, ThreadStatus)
-    check_listing(tenant, owner, check_whole_number("limit", limit, 0, _INT64), offset)
-
-
-def check_listing(tenant: str, owner: str | None, limit: int | None, offset: int) -> None:
-    """Refuse to list for what can be no tenant or owner, or no page."""
-    check_name("tenant", tenant)
-    _check_optional_names(owner=owner)
-    check_paging(limit, offset)
+def check_delete(ref: ThreadRef, expected_revision: int | None, expected_created_at: datetime | None) -> None:
+    """Refuse to delete what can be no thread, or of what can be no revision or instant."""
+    check_ref(ref)
+    check_expected("expected_revision", expected_revision)
+    if expected_created_at is not None:
+        check_instant("expected_created_at", expected_created_at)
 
 
 def check_paging(limit: int | None, offset: int = 0) -> None:

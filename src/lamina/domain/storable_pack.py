@@ -50,6 +50,7 @@ __all__ = [
     "check_pack_name",
     "check_pack_owner",
     "check_revision",
+    "check_walk",
     "distinct_ids",
     "storable_memory_query",
     "storable_pack",
@@ -118,6 +119,13 @@ def check_pack_look_up(tenant: str, name: str, owner: str | None) -> None:
 def check_limit(limit: object) -> None:
     """Refuse what is no number of things to return at most."""
     check_whole_number("limit", limit, 0, MAX_REVISION)
+
+
+def check_walk(limit: object, after: object) -> None:
+    """Refuse to take what is no number of packs at a time, or to go on behind what can be no id."""
+    check_limit(limit)
+    if after is not None:
+        check_name("after", after)
 
 
 def check_due(tenant: str, until: datetime, limit: int, *, after: DuePlace | None, pack_id: str | None) -> datetime:

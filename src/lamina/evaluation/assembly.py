@@ -10,7 +10,7 @@ from typing import Final
 
 from lamina.context.engine import ContextEngine
 from lamina.evaluation.dataset import Dataset, Query
-from lamina.evaluation.retrieval import Progress, store_documents
+from lamina.evaluation.storing import Progress, store_documents
 from lamina.memory.engine import MemoryEngine
 from lamina.settings.context import ContextConfig
 

@@ -33,13 +33,28 @@ _DATE: Final = re.compile(
     rf"|\b{_MONTH}[- ]\d{{1,2}}(?:st|nd|rd|th)?\b(?:(?:, ?|[- ])\d{{4}})?|\b{_MONTH} \d{{4}}\b"
     r"|(?:\d{2,4}年)?\d{1,2}月(?:\d{1,2}日)?|\d{2,4}年"
 )
-_NUMBER: Final = re.compile(r"(?<![\w.,])\d+(?:[.,:]\d+)*")
+_LETTER: Final = r"[^\W\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
+"""Of a script with spaces between words: what is written without them goes on where a Latin word or number ends."""
+_NUMBER: Final = re.compile(rf"(?<!{_LETTER})(?<![.,])\d+(?:[.,:]\d+)*")
 _LIST_NUMBER: Final = re.compile(r"^[ \t]*\d{1,3}[.)](?=\s)", re.MULTILINE)
-_NAME: Final = re.compile(
-    r"(?<![\w'’])[A-ZÀ-ÖØ-ÞΑ-ΩА-Я][\w'’&-]*\w(?: [A-ZÀ-ÖØ-ÞΑ-ΩА-Я][\w'’&-]*\w)*|[ァ-ヶー]{3,}"  # noqa: RUF001
-)
+_WORD: Final = rf"[A-ZÀ-ÖØ-ÞΑ-ΩА-Я](?:{_LETTER}|['’&-])*{_LETTER}"  # noqa: RUF001
+_NAME: Final = re.compile(rf"(?<!{_LETTER})(?<!['’]){_WORD}(?: {_WORD})*|[ァ-ヶー]{{3,}}")  # noqa: RUF001
 _SENTENCE_BEFORE: Final = re.compile(r"(?:^|[.!?:…\n•*>#|\-\"“”(\[][\"'”’)\]*_]*)\s*$")  # noqa: RUF001
 _POSSESSIVE: Final = re.compile(r"['’]s?$")  # noqa: RUF001
+_GERMAN_WORD: Final = re.compile(
+    r"(?<!\w)(?:der|die|das|den|dem|des|ein|eine|und|ist|nicht|mit|von|auf|für|sich)(?!\w)"
+)
+_LEAST_GERMAN: Final = 0.08
+"""From this share of its words on, which a text in another language with a German quotation has not."""
+_BEFORE_NOUN: Final = re.compile(
+    r"(?<!\w)(?:[Dd](?:er|ie|as|en|em|es)|[Ee]in|[Kk]ein|[Ii]m|[Aa]m|[Zz]u[mr]|[Vv]om|[Bb]eim|[Ii]ns|[Aa]ns|[msd]ein|ihr"
+    r"|[a-zäöüß]{2,}(?:e|e[nmrs])|[\d.,]+) $"
+)
+_UNINFLECTED: Final = re.compile(r"(?<!\w)(?:unter|über|hinter|zwischen|gegen|neben|ohne|oder|aber) $")
+_ACRONYM: Final = re.compile(r"^[^-]+[A-ZÄÖÜ\d][^-]*$")
+_NOUN_END: Final = re.compile(
+    r"(?:ung|heit|keit|schaft|ion|tät|ismus|nis|tum|chen|ment|[ae]nz|ur|ik|ie|ng|e|e[nr]|ern)s?$"
+)
 
 
 class ItemKind(StrEnum):
@@ -142,23 +157,37 @@ def items_of(text: str) -> set[tuple[ItemKind, str]]:
     """The distinct names, numbers and dates of the text, by form: found apart from how reductions find theirs.
 
     A date is one item, not several numbers. Neither the number of a list's item nor a capitalised
-    word that begins a sentence is one.
+    word that begins a sentence is one. In German, which capitalises all nouns, one word by itself is a name only
+    if it does not end as nouns do, and nowhere stands behind an article, a number or a word that is inflected for it.
     """
     items = {(ItemKind.DATE, match[0]) for match in _DATE.finditer(text)}
     rest = _LIST_NUMBER.sub("", _DATE.sub(" ", text))
     items |= {(ItemKind.NUMBER, match[0]) for match in _NUMBER.finditer(rest)}
-    for match in _NAME.finditer(rest):
-        begins = _SENTENCE_BEFORE.search(rest, max(0, match.start() - 8), match.start()) is not None
-        name = match[0].partition(" ")[2] if begins else match[0]
-        if name:
-            items.add((ItemKind.NAME, _POSSESSIVE.sub("", name)))
-    return items
+    return items | {(ItemKind.NAME, name) for name in _names(rest)}
+
+
+def _names(text: str) -> set[str]:
+    is_noun: dict[str, bool] = {}
+    for match in _NAME.finditer(text):
+        first, _, others = match[0].partition(" ")
+        begins = _SENTENCE_BEFORE.search(text, max(0, match.start() - 8), match.start()) is not None
+        name = _POSSESSIVE.sub("", others if begins else match[0])
+        before = f"{first} " if begins else text[max(0, match.start() - 24) : match.start()]
+        is_noun[name] = is_noun.get(name, False) or bool(
+            _BEFORE_NOUN.search(before) and not _UNINFLECTED.search(before)
+        )
+    is_noun.pop("", None)
+    if len(_GERMAN_WORD.findall(text)) < _LEAST_GERMAN * len(text.split()):
+        return set(is_noun)
+    return {name for name in is_noun if " " in name or _ACRONYM.search(name)} | {
+        name for name in is_noun if not (is_noun[name] or "-" in name or _NOUN_END.search(name))
+    }
 
 
 def _stands_in(item: str, text: str) -> bool:
     if item[0] > "\u2fff":
         return item in text
-    return re.search(rf"(?<!\w){re.escape(item)}(?!\d)", text) is not None
+    return re.search(rf"(?<!{_LETTER}){re.escape(item)}(?!\d)", text) is not None
 
 
 def _share(some: dict[ItemKind, int], all_: dict[ItemKind, int], kind: ItemKind | None) -> float | None:

@@ -76,7 +76,6 @@ class Parts:
     memory: MemoryEngine
     state: StateStore
     chunks: MemoryAdapter
-    pack_store: PackStore
     conversation: ConversationManager
     sessions: SessionMemories
     rag: RagPipeline
@@ -156,7 +155,6 @@ async def build_parts(
         memory=memory,
         state=backends.state,
         chunks=backends.chunks,
-        pack_store=backends.packs,
         conversation=conversation,
         sessions=_sessions(config, options, backends),
         rag=rag,

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Final, Self
 
 from lamina.context.sources import ProfileProvider
+from lamina.domain.scope import Scope
 from lamina.domain.text import check_name
 from lamina.domain.validation import check_whole_number
 from lamina.errors import InvalidInput, InvalidType, NotStarted
@@ -20,6 +21,7 @@ from lamina.kernel.maintenance import MaintenanceReport
 from lamina.kernel.model_router import ModelRouter
 from lamina.kernel.options import check_options, read_config
 from lamina.kernel.parts import Backends, open_backends, router_of
+from lamina.memory.counting import MemoryCounts, count_memories
 from lamina.memory.working import WorkingMemory
 from lamina.ports.clock import Clock, utc_now
 from lamina.ports.memory_requests import META_TENANT
@@ -205,6 +207,20 @@ class TenantKernels:
         One that only a `Kernel` of its own wrote to is not known here.
         """
         return await self._opened().server.tenants()
+
+    async def count_memories(self) -> MemoryCounts:
+        """How many memories all tenants have together: those of `tenants` and the settings' own.
+
+        No kernel is opened for it.
+
+        Raises:
+            AdapterError: a store failed.
+        """
+        backends = self._opened()
+        total = MemoryCounts()
+        for tenant in sorted({*await backends.server.tenants(), self.config.memory.tenant}):
+            total += await count_memories(backends.memory.stores(), Scope(tenant), self._clock())
+        return total
 
     def _opened(self) -> Backends:
         if self._backends is None:

@@ -26,16 +26,17 @@ class MemoryBackend:
 
     async def initialize(self) -> None:
         """Open the stores. Idempotent."""
-        for store in self._stores():
+        for store in self.stores():
             await store.initialize()
 
     async def close(self) -> None:
         """Let go of the stores and the models. Idempotent."""
-        for store in self._stores():
+        for store in self.stores():
             await store.close()
         if self.embedder is not None:
             await self.embedder.close()
         await self.rerankers.close()
 
-    def _stores(self) -> list[MemoryAdapter]:
+    def stores(self) -> list[MemoryAdapter]:
+        """Where entries live, the lasting store first."""
         return [self.adapter] if self.overlay is None else [self.adapter, self.overlay]

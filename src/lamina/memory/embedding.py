@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
@@ -13,6 +14,7 @@ from lamina.domain.filters import Expiry, MemoryFilter
 from lamina.domain.memory import MemoryEntry, Vector
 from lamina.domain.recall import Degraded, Leg, Reason
 from lamina.domain.scope import Scope
+from lamina.domain.validation import check_vector
 from lamina.errors import (
     ConfigError,
     Conflict,
@@ -26,7 +28,7 @@ from lamina.ports.clock import Clock
 from lamina.ports.embedder import Embedder, Fingerprint
 from lamina.ports.memory_adapter import MemoryAdapter, Update
 
-__all__ = ["EmbeddingSpace", "Progress", "ReembedReport", "TextsOf"]
+__all__ = ["EmbeddingSpace", "Progress", "ReembedReport", "TextsOf", "query_vector_of", "vectors_of"]
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Told how many are done, and of how many."""
@@ -136,7 +138,7 @@ class EmbeddingSpace:
         if problem := await self._lasting_mismatch():
             return Degraded(Leg.VECTOR, Reason.OTHER_MODEL, str(problem))
         try:
-            vector = await self.embedder.embed_query(query)
+            vector = await query_vector_of(self.embedder, query)
             self._check_length(vector)
             if not any(vector):
                 return Degraded(Leg.VECTOR, Reason.NO_VECTORS, "the embedder knows no word of the query")
@@ -172,7 +174,7 @@ class EmbeddingSpace:
             self.has_gaps = True
             return
         try:
-            vectors = await self.embedder.embed_documents([entry.content for entry in entries])
+            vectors = await vectors_of(self.embedder, [entry.content for entry in entries])
         except EmbeddingDimensionError:
             raise
         except ProviderError as error:
@@ -199,7 +201,7 @@ class EmbeddingSpace:
         """Make the vectors the embedder's own: see `MemoryEngine.reembed`."""
         embedder = self._require_embedder()
         if await self._lasting_mismatch() or force:
-            probe = await embedder.embed_query("dimensions")
+            probe = await query_vector_of(embedder, "dimensions")
             target = Fingerprint(embedder.provider, embedder.model, len(probe))
             await self._save(_Stored(target, replacing=True))
             await self._adapter.drop_embeddings(self._scope)
@@ -242,7 +244,7 @@ class EmbeddingSpace:
         """A vector for each entry; one that the embedder refuses by itself gets None and harms no other."""
         embedder = self._require_embedder()
         try:
-            vectors: list[Vector | None] = list(await embedder.embed_documents(await self._texts_of(page)))
+            vectors: list[Vector | None] = list(await vectors_of(embedder, await self._texts_of(page)))
         except (ProviderUnavailable, EmbeddingDimensionError):
             raise
         except ProviderError as error:
@@ -314,6 +316,42 @@ class EmbeddingSpace:
         if time.monotonic() - self._logged_at >= LOG_EVERY:
             self._logged_at = time.monotonic()
             log.warning("the embedder failed, going on without vectors: %s", error)
+
+
+async def vectors_of(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
+    """One vector for each text, of any length.
+
+    Raises:
+        ProviderError: the embedder failed, in whatever way.
+    """
+    with _translated(embedder):
+        vectors = list(await embedder.embed_documents(texts))
+        for vector in vectors:
+            check_vector(vector)
+    if len(vectors) != len(texts):
+        raise ProviderError(embedder.provider, f"it answered {len(vectors)} vectors for {len(texts)} texts")
+    return vectors
+
+
+async def query_vector_of(embedder: Embedder, query: str) -> Vector:
+    """The vector of a text to search with; raises as `vectors_of` does."""
+    with _translated(embedder):
+        vector = await embedder.embed_query(query)
+        check_vector(vector)
+    return vector
+
+
+@contextmanager
+def _translated(embedder: Embedder) -> Iterator[None]:
+    """Make whatever an embedder raises, or answers in place of vectors, a failure of the provider."""
+    try:
+        yield
+    except ProviderError:
+        raise
+    except OSError as error:  # a timeout and a cut connection are such
+        raise ProviderUnavailable(embedder.provider, f"it raised {type(error).__name__}") from error
+    except Exception as error:  # it may be a host's own, which may raise anything
+        raise ProviderError(embedder.provider, f"it raised {type(error).__name__}") from error
 
 
 async def _contents(entries: Sequence[MemoryEntry]) -> list[str]:

@@ -329,10 +329,10 @@ class MemoryEngine:
         aged = MemoryFilter(now=now, updated_before=read_cutoff("older_than", read_age(older_than, older_than_ms), now))
         return await self._forgetter.decay(self._runtime.write_scope(owner, namespace), aged, factor, min_relevance)
 
-    async def forget(self, id: str, *, owner: str | None = None) -> bool:
-        """Delete the memory with its text index, vector and history; False if there is none."""
+    async def forget(self, id: str, *, owner: str | None = None, expected_revision: int | None = None) -> bool:
+        """Delete the memory with its vector and history, only the expected revision of it; False if there is none."""
         check_name("id", id)
-        return await self._forgetter.forget(id, owner)
+        return await self._forgetter.forget(id, owner, expected_revision)
 
     async def forget_where(
         self,

@@ -35,20 +35,24 @@ class Forgetter:
         self._runtime = runtime
         self._purged_at: datetime | None = None
 
-    async def forget(self, id: str, owner: str | None) -> bool:
-        """Delete one memory; False if there is no such one in the scope."""
+    async def forget(self, id: str, owner: str | None, expected_revision: int | None = None) -> bool:
+        """Delete one memory; False if there is no such one in the scope.
+
+        Raises:
+            Conflict: it has another revision than the expected one.
+        """
         with memory_operation("delete_memory", store=self._runtime.defaults.tenant, id=id) as operation:
-            gone = await self._forget(id, owner)
+            gone = await self._forget(id, owner, expected_revision)
             operation.count = int(gone)
             return gone
 
-    async def _forget(self, id: str, owner: str | None) -> bool:
+    async def _forget(self, id: str, owner: str | None, expected_revision: int | None) -> bool:
         scope = self._runtime.write_scope(owner)
         found = await self._runtime.find(scope, id)
         if found is None:
             return False
         store, entry = found
-        gone = await store.delete(scope, id)
+        gone = await store.delete(scope, id, expected_revision=expected_revision)
         if gone:
             await self._forgotten([entry], ForgetReason.EXPLICIT)
         return gone

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from lamina.domain.closeness import cosines, cosines_by_parts
+from lamina.domain.closeness import cosines, cosines_of_parts
 from lamina.domain.memory import Vector
 from lamina.domain.text import is_mostly_latin
 from lamina.ports.embedder import Embedder, weighted_parts
@@ -35,7 +35,13 @@ def closeness(
     `overlap` is as in `weighted_parts`.
     """
     parts = () if embedder is None else weighted_parts(embedder, query, overlap)
-    return cosines_by_parts(vector, others, parts) if parts else cosines(vector, others)
+    if not parts:
+        return cosines(vector, others)
+    lengths, shares = zip(*parts, strict=True)
+    return [
+        sum(share * value for share, value in zip(shares, values, strict=True))
+        for values in cosines_of_parts(vector, others, lengths)
+    ]
 
 
 def fuse(vector: float | None, text: float | None, share: float) -> float:

@@ -73,9 +73,9 @@ class OwnerMemory:
             _check_layer(entry.layer)
         return await self._engine.update(id, owner=self._owner, expected_revision=expected_revision, **changes)
 
-    async def forget(self, id: str) -> bool:
+    async def forget(self, id: str, *, expected_revision: int | None = None) -> bool:
         """As `MemoryEngine.forget`, for this owner."""
-        return await self._engine.forget(id, owner=self._owner)
+        return await self._engine.forget(id, owner=self._owner, expected_revision=expected_revision)
 
     async def forget_where(self, *, older_than: datetime | timedelta | str | None = None, **options: Any) -> int:
         """As `MemoryEngine.forget_where`, for this owner."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from lamina.domain.filters import MemoryFilter
-from lamina.domain.lexical import Term, index_terms, query_terms, similarity, term_weights
+from lamina.domain.lexical import Term, count_terms, index_terms, query_terms, similarity, term_weights
 from lamina.domain.memory import MemoryEntry, Vector
 from lamina.domain.recall import (
     Degraded,
@@ -31,7 +31,7 @@ from lamina.memory.fallback import scan_by_text, scan_by_vector
 from lamina.memory.fusion import fuse, text_share
 from lamina.memory.inputs import Filters, read_mode, read_query
 from lamina.memory.reading import count, filters_natively
-from lamina.memory.reranking import RERANK_SHARE, rerank
+from lamina.memory.reranking import rerank, rerank_share
 from lamina.memory.runtime import Runtime
 from lamina.memory.scoring import contributions, score_breakdown, total_score
 from lamina.memory.surroundings import support
@@ -280,7 +280,7 @@ class Recaller:
             found = await self._runtime.adapter.term_statistics(scope, forms, now)
             documents, frequencies = (0, {}) if found is None else (found.documents, found.frequencies)
             search.weights = term_weights(search.terms, documents, frequencies)
-        return similarity(search.terms, search.weights, frozenset(index_terms(entry.content)))
+        return similarity(search.terms, search.weights, count_terms(index_terms(entry.content)))
 
     def _rank(self, candidates: Iterable[Candidate], request: RecallRequest) -> list[RecallResult]:
         scored = []
@@ -364,7 +364,9 @@ class Recaller:
                 "frequency": scoring.frequency_weight,
                 "relevance": scoring.relevance_weight,
                 "text_share": text_share(request.query),
-                "rerank_share": RERANK_SHARE if any(each.rerank is not None for each in search.known) else 0.0,
+                "rerank_share": rerank_share(request.query)
+                if any(each.rerank is not None for each in search.known)
+                else 0.0,
             },
         )
         return Results(page, degraded=degraded, explanation=explanation)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -11,11 +12,15 @@ from lamina.errors import ConfigError, InvalidInput, InvalidType, ProviderError
 from lamina.memory.candidates import Candidate
 from lamina.ports.reranker import Reranker, reads
 
-__all__ = ["RERANK_SHARE", "Rerankers", "rerank"]
+__all__ = ["Rerankers", "rerank", "rerank_share"]
 
 MOST_READ: Final = 30
-RERANK_SHARE: Final = 0.25
-"""What the reranker counts for in the similarity of a candidate that it read."""
+SHARE_OF_QUESTION: Final = 0.25
+SHARE_OF_STATEMENT: Final = 0.1
+"""What the reranker counts for in the similarity of a candidate that it read. Rerankers have learned which text answers
+a question; of what goes with a statement they know less than vectors do."""
+
+_QUESTION: Final = re.compile(r"[?\uff1f\u061f]|^\W*(who|whom|whose|what|when|where|which|why|how)\b", re.IGNORECASE)
 
 NO_RERANKER: Final = "none"
 
@@ -70,6 +75,11 @@ class Rerankers:
         return self._made[name]
 
 
+def rerank_share(query: str) -> float:
+    """The share of the reranker, in [0, 1]: larger if the query is a question."""
+    return SHARE_OF_QUESTION if _QUESTION.search(query) else SHARE_OF_STATEMENT
+
+
 async def rerank(reranker: Reranker, query: str, candidates: Sequence[Candidate]) -> Degraded | None:
     """Let the reranker read the best candidates, and blend what it says into their similarity.
 
@@ -83,7 +93,8 @@ async def rerank(reranker: Reranker, query: str, candidates: Sequence[Candidate]
         scores = await reranker.score(query, texts) if texts else []
     except ProviderError as error:
         return Degraded(Leg.RERANK, Reason.RERANKER_FAILED, str(error))
+    share = rerank_share(query)
     for candidate, score in zip(best, scores, strict=True):
         candidate.rerank = score
-        candidate.similarity = (1 - RERANK_SHARE) * candidate.similarity + RERANK_SHARE * score
+        candidate.similarity = (1 - share) * candidate.similarity + share * score
     return None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lamina.domain.filters import Expiry, MemoryFilter
-from lamina.domain.memory import Layer
+from lamina.domain.filters import MemoryFilter
+from lamina.memory.counting import count_memories
 from lamina.memory.reading import count
 from lamina.memory.runtime import Runtime
 from lamina.ports.embedder import Fingerprint
@@ -33,6 +33,7 @@ class EngineStats:
 async def engine_stats(runtime: Runtime) -> EngineStats:
     """Counts, and the state of the vectors, of the runtime's tenant."""
     everything = MemoryFilter(now=runtime.clock())
+    counts = await count_memories(runtime.stores(), runtime.tenant_scope, everything.now)
     await runtime.space.refresh()
     embedder = runtime.space.embedder
 
@@ -41,8 +42,8 @@ async def engine_stats(runtime: Runtime) -> EngineStats:
 
     return EngineStats(
         memories=await number(everything),
-        expired=await number(replace(everything, expiry=Expiry.EXPIRED)),
-        by_layer={layer.value: await number(replace(everything, layers=frozenset({layer}))) for layer in Layer},
+        expired=counts.expired,
+        by_layer=counts.by_layer,
         without_embedding=await number(replace(everything, has_embedding=False)),
         adapter=runtime.adapter.name,
         capabilities=tuple(sorted(capability.value for capability in runtime.adapter.capabilities)),

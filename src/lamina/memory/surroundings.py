@@ -4,7 +4,8 @@ A turn of a conversation seldom answers a question alone: what answers it stands
 question too. So memories of one conversation lend each other similarity. Nothing is fetched for that: only
 candidates of the same recall count, and only what exceeds the closeness of its weaker half. A memory belongs to a
 conversation if its `source` begins with `conversation:`, and stands beside those stored right before and after it
-from the same source. Where that is unknown, nothing is assumed. The figures are in `docs/retrieval.md`.
+from the same source. Where that is unknown, nothing is assumed. A long text stands more for itself than a short one,
+and borrows less. The figures are in `docs/retrieval.md`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ NEIGHBOURS: Final = ((1, 0.3), (2, 0.15))
 CONVERSATION_SHARE: Final = 0.4
 BEST_OF_CONVERSATION: Final = 3
 """The best three others of the conversation lend this share of their mean."""
+
+SHORT: Final = 400
+"""Characters: from here on what is lent falls with the length."""
 
 SPEAKER: Final = 0.08
 """What it adds that the question names the memory's speaker, if it does not name all of them."""
@@ -53,7 +57,7 @@ def support(query: str, entries: Sequence[MemoryEntry], similarities: Sequence[f
     for entry, own, is_named in zip(entries, excess, named, strict=True):
         place = _place(entry)
         lent = 0.0 if place is None else _lent(entry.seq, own, conversations[place], best[place])
-        added.append(SPEAKER * is_named + lent)
+        added.append(SPEAKER * is_named + lent * min(1.0, SHORT / len(entry.content)))
     return added
 
 

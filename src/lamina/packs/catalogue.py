@@ -220,14 +220,26 @@ class PackCatalogue:
         """Undo `archive_pack`."""
         return await self._heads.change(name, owner, {"status": PackStatus.ACTIVE})
 
-    async def delete(self, name: str, *, permanent: bool = False, owner: str | None = None) -> bool:
+    async def delete(
+        self,
+        name: str,
+        *,
+        permanent: bool = False,
+        owner: str | None = None,
+        expected_revision: int | None = None,
+    ) -> bool:
         """Delete the pack with its memories; False if there is none that the owner sees.
 
         Its name is free afterwards. With `permanent` it is removed for good, and if it is deleted already those
         that had its name, or its id, are: so what failed half-way can be done again. While an own pack of this name
         is deleted and not removed, the owner's call never means the shared one.
+
+        Raises:
+            Conflict: it has another revision than the expected one; it stays.
         """
-        return await self._writer.delete_pack(name, owner, permanent=read_flag("permanent", permanent))
+        return await self._writer.delete_pack(
+            name, owner, permanent=read_flag("permanent", permanent), expected_revision=expected_revision
+        )
 
     async def summary(self, name: str, *, owner: str | None = None) -> PackSummary:
         """The first layer: what the pack is about. Reads nothing of its memories."""

@@ -22,7 +22,7 @@ from lamina.packs.inputs import (
     read_text,
 )
 
-__all__ = ["Change", "archived", "memory_changes", "pack_changes", "pinned", "restored", "unpinned"]
+__all__ = ["Change", "archived", "memory_changes", "memory_fields", "pack_changes", "pinned", "restored", "unpinned"]
 
 Change: TypeAlias = Callable[[PackMemory, datetime], PackMemory | None]
 """What becomes of a memory, which comes without content, at this instant; None means that it stays."""
@@ -64,11 +64,17 @@ def pack_changes(**given: Any) -> dict[str, Any]:
     return _read(_PACK_FIELDS, given)
 
 
+def memory_fields(**given: Any) -> dict[str, Any]:
+    """The fields of a memory that are given, read and checked."""
+    fields = _read(_MEMORY_FIELDS, given)
+    if fields.get("content") == "":
+        raise InvalidInput("content", "is blank", "Give at least one visible character.")
+    return fields
+
+
 def memory_changes(**given: Any) -> Change:
     """The edit of a memory that these fields describe. A new content puts it into the full tier, as read now."""
-    changes = _read(_MEMORY_FIELDS, given)
-    if changes.get("content") == "":
-        raise InvalidInput("content", "is blank", "Give at least one visible character.")
+    changes = memory_fields(**given)
 
     def change(memory: PackMemory, now: datetime) -> PackMemory:
         if "content" in changes and memory.tier is not Tier.ARCHIVED:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import heapq
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
-from lamina.domain.lexical import similarities
+from lamina.domain.closeness import cosines_of_parts
+from lamina.domain.lexical import count_terms, held, index_terms, query_terms, term_weights
 from lamina.domain.memory import Vector
-from lamina.domain.pack import Pack, PackMatch, PackType
+from lamina.domain.pack import PackFace, PackMatch, PackStatus, PackType
 from lamina.domain.recall import Degraded, Leg, Reason, Results
-from lamina.domain.validation import check_vector
 from lamina.errors import ProviderError
-from lamina.memory.fusion import closeness, fuse, text_share
+from lamina.memory.embedding import query_vector_of
+from lamina.memory.fusion import fuse, text_share
 from lamina.packs.heads import pack_text, summary_of
-from lamina.ports.embedder import Embedder, Fingerprint
+from lamina.ports.embedder import Embedder, Fingerprint, weighted_parts
 from lamina.ports.pack_store import PackQuery, PackStore
 from lamina.providers.worker_threads import WorkerThreads
 
@@ -23,6 +24,8 @@ __all__ = ["DiscoverRequest", "Discoverer"]
 
 _FEW: Final = 200
 """More packs than these are compared in a thread, so that nobody else waits for it."""
+_PAGE: Final = 1_000
+"""Packs that are held at a time."""
 
 _comparing = WorkerThreads("lamina-discoveries", 2)
 
@@ -51,42 +54,42 @@ class Discoverer:
         """The best active packs, best first, ties by name; none that has nothing to do with the query at all.
 
         The score is made of the vectors' closeness and the words in common, as in a recall; of the words alone
-        for a pack without a vector of the embedder's model.
+        for a pack without a vector of the embedder's model. All packs are looked at, a page of them at a time.
         """
-        packs = await self._candidates(request)
         degraded: list[Degraded] = []
-        vector = await self._vector(request.query, packs, degraded)
-        vectors = self._comparable(packs, vector)
-        if vector is not None and len(vectors) < len(packs):
+        asked = self._asked(request)
+        page = await self._store.pack_faces(asked, limit=_PAGE)
+        vector = await self._vector(request.query, degraded) if page or self._embedder is None else None
+        ranking = _Ranking(request, self._embedder, vector, self._mark(vector))
+        while page:
+            if len(page) > _FEW:
+                await _comparing.run(ranking.add, page)
+            else:
+                ranking.add(page)
+            page = await self._store.pack_faces(asked, limit=_PAGE, after=page[-1].id) if len(page) == _PAGE else []
+        if vector is not None and ranking.is_without_vectors:
             degraded.append(Degraded(Leg.VECTOR, Reason.SOME_WITHOUT_VECTOR))
-        closeness_to = partial(closeness, self._embedder, request.query, vector or [])
-        if len(packs) > _FEW:
-            found = await _comparing.run(_best, request, packs, vectors, closeness_to)
-        else:
-            found = _best(request, packs, vectors, closeness_to)
-        return Results(found, degraded=tuple(degraded))
+        best = await _comparing.run(ranking.best) if len(ranking) > _FEW else ranking.best()
+        return Results(await self._shown(best), degraded=tuple(degraded))
 
-    async def _candidates(self, request: DiscoverRequest) -> list[Pack]:
-        query = PackQuery(
-            tenant=self._tenant,
-            owner=request.owner,
-            type=request.type,
-            tag=request.tags[0] if request.tags else None,
-        )
-        packs = await self._store.list_packs(query, include_embeddings=self._embedder is not None)
-        return [pack for pack in packs if set(request.tags) <= set(pack.tags)]
+    async def _shown(self, best: Sequence[tuple[str, float]]) -> list[PackMatch]:
+        """The matches, as the packs are now; without those that are gone meanwhile."""
+        found = await self._store.get_packs(self._tenant, [id for id, _ in best]) if best else []
+        packs = {pack.id: summary_of(pack) for pack in found if pack.status is PackStatus.ACTIVE}
+        return [PackMatch(packs[id], score) for id, score in best if id in packs]
 
-    async def _vector(self, query: str, packs: Sequence[Pack], degraded: list[Degraded]) -> Vector | None:
+    def _asked(self, request: DiscoverRequest) -> PackQuery:
+        tag = request.tags[0] if request.tags else None
+        return PackQuery(tenant=self._tenant, owner=request.owner, type=request.type, tag=tag)
+
+    async def _vector(self, query: str, degraded: list[Degraded]) -> Vector | None:
         """The query's vector; None where there is none to compare."""
         if self._embedder is None:
             degraded.append(Degraded(Leg.VECTOR, Reason.NO_EMBEDDER))
             return None
-        if not packs:
-            return None
         try:
-            vector = await self._embedder.embed_query(query)
-            check_vector(vector)
-        except (ProviderError, ValueError, TypeError) as error:  # or what it gave is no vector
+            vector = await query_vector_of(self._embedder, query)
+        except ProviderError as error:
             degraded.append(Degraded(Leg.VECTOR, Reason.EMBEDDER_FAILED, type(error).__name__))
             return None
         if not any(vector):
@@ -94,30 +97,80 @@ class Discoverer:
             return None
         return vector
 
-    def _comparable(self, packs: Sequence[Pack], vector: Vector | None) -> dict[str, Vector]:
-        """The vectors of packs that the model of the query's has made, by the packs' ids."""
+    def _mark(self, vector: Vector | None) -> str | None:
+        """Of the model whose vectors can be compared with this one."""
         if vector is None or self._embedder is None:
-            return {}
-        mark = str(Fingerprint(self._embedder.provider, self._embedder.model, len(vector)))
-        return {pack.id: pack.embedding for pack in packs if pack.fingerprint == mark and pack.embedding is not None}
+            return None
+        return str(Fingerprint(self._embedder.provider, self._embedder.model, len(vector)))
 
 
-class _ClosenessTo(Protocol):
-    def __call__(self, others: Sequence[Vector], *, overlap: float | None) -> list[float]: ...
+def _sum_of_products(ones: Sequence[float], others: Sequence[float]) -> float:
+    return sum(one * other for one, other in zip(ones, others, strict=True))
 
 
-def _best(
-    request: DiscoverRequest, packs: Sequence[Pack], vectors: Mapping[str, Vector], closeness_to: _ClosenessTo
-) -> list[PackMatch]:
-    """The best of the packs by closeness, where they have a vector that compares, and by words."""
-    in_common = similarities(request.query, list(map(pack_text, packs)))
-    values = closeness_to(list(vectors.values()), overlap=max(in_common, default=0.0))
-    near = dict(zip(vectors, values, strict=True))
-    share = text_share(request.query)
-    matches = [
-        PackMatch(summary_of(pack), fuse(near.get(pack.id), words, share))
-        for pack, words in zip(packs, in_common, strict=True)
-    ]
-    matches.sort(key=lambda match: (-match.score, match.pack.name, match.pack.id))
-    found = [match for match in matches if match.score > 0 and match.score >= request.min_score]
-    return found[: request.limit]
+class _Ranking:
+    """The packs seen so far, of each no more than what decides its place.
+
+    How much a word weighs, and a part of the vectors, is known only when all are seen.
+    """
+
+    def __init__(
+        self, request: DiscoverRequest, embedder: Embedder | None, vector: Vector | None, mark: str | None
+    ) -> None:
+        self._request = request
+        self._embedder = embedder
+        self._vector = vector
+        self._mark = mark
+        self._terms = query_terms(request.query)
+        self._frequencies = dict.fromkeys((form for term in self._terms for form in term.forms), 0)
+        self._seen: list[tuple[str, str]] = []
+        self._held: list[tuple[float, ...]] = []
+        self._near: list[tuple[float, ...] | None] = []
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    @property
+    def is_without_vectors(self) -> bool:
+        """Whether one of the packs has no vector that can be compared."""
+        return None in self._near
+
+    def add(self, page: Sequence[PackFace]) -> None:
+        """Take note of those that have all the tags."""
+        faces = [each for each in page if set(self._request.tags) <= set(each.tags)]
+        near: dict[str, tuple[float, ...]] = {}
+        if self._vector is not None:
+            vectors = {
+                each.id: each.embedding
+                for each in faces
+                if each.fingerprint == self._mark and each.embedding is not None
+            }
+            lengths = [length for length, _ in self._parts(None)]
+            near = dict(zip(vectors, cosines_of_parts(self._vector, list(vectors.values()), lengths), strict=True))
+        for each in faces:
+            counted = count_terms(index_terms(pack_text(each)))
+            for form in self._frequencies.keys() & counted.counts.keys():
+                self._frequencies[form] += 1
+            self._held.append(held(self._terms, counted))
+            self._seen.append((each.name, each.id))
+            self._near.append(near.get(each.id))
+
+    def best(self) -> list[tuple[str, float]]:
+        """The ids and scores of the best, best first."""
+        weights = term_weights(self._terms, len(self), self._frequencies)
+        total = sum(weights) or 1.0
+        in_common = [_sum_of_products(weights, shares) / total for shares in self._held]
+        parts = [share for _, share in self._parts(max(in_common, default=0.0))]
+        share = text_share(self._request.query)
+        ranked = (
+            (-fuse(None if near is None else _sum_of_products(parts, near), words, share), place)
+            for near, words, place in zip(self._near, in_common, self._seen, strict=True)
+        )
+        found = ((score, place) for score, place in ranked if score < 0 and -score >= self._request.min_score)
+        return [(id, -score) for score, (_, id) in heapq.nsmallest(self._request.limit, found)]
+
+    def _parts(self, overlap: float | None) -> Sequence[tuple[int, float]]:
+        """The parts of the vectors and their shares; one whole is one part."""
+        if self._embedder is None or self._vector is None:
+            return ()
+        return weighted_parts(self._embedder, self._request.query, overlap) or ((len(self._vector), 1.0),)

@@ -54,6 +54,8 @@ class DegradationReport:
     """Those that were read or changed while the sweep looked at them: they stay as that left them."""
     mended: int = 0
     """Rows that an earlier failure had left behind their memories, and that are now what they should be."""
+    unwritten: int = 0
+    """Rows that were left as they are, since the embedder's vectors for them do not fit; the next sweep tries again."""
     is_complete: bool = True
     """Whether all that was due was looked at; if not, the next sweep goes on from there."""
 
@@ -124,9 +126,11 @@ class Fading:
         if limit is not None:
             check_whole_number("limit", limit, 1, _MOST)
         report = DegradationReport()
-        report.mended = await self._mend()
+        unwritten: set[str] = set()
+        report.mended = await self._mend(unwritten)
         async for batch in self._due(instant, limit, report):
-            await self._fade(batch, instant, report)
+            await self._fade(batch, instant, report, unwritten)
+        report.unwritten = len(unwritten)
         return report
 
     async def preview(
@@ -170,7 +174,11 @@ class Fading:
         report.is_complete = not await self._store.due(self._tenant, until=now, limit=1, after=place)
 
     async def _fade(
-        self, batch: Sequence[tuple[datetime, PackMemory]], now: datetime, report: DegradationReport
+        self,
+        batch: Sequence[tuple[datetime, PackMemory]],
+        now: datetime,
+        report: DegradationReport,
+        unwritten: set[str],
     ) -> None:
         packs = await self._packs(memory for _, memory in batch)
         moves = [
@@ -181,9 +189,8 @@ class Fading:
         ready, texts = await self._reduced([each for each in moves if each.tier is not each.memory.tier])
         report.failed += sum(each.tier is not each.memory.tier for each in moves) - len(ready)
         moved = await self._moved(ready, now, report)
-        await self._index.project(
-            [each.memory.replace(tier=each.tier, revision=each.memory.revision + 1) for each in moved], texts
-        )
+        faded = [each.memory.replace(tier=each.tier, revision=each.memory.revision + 1) for each in moved]
+        await self._project(faded, texts, unwritten)
 
     async def _moved(self, moves: Sequence[_Move], now: datetime, report: DegradationReport) -> list[_Move]:
         """Those of the moves that the store has made; the others were read or changed meanwhile."""
@@ -240,7 +247,20 @@ class Fading:
             return None
         return clean(text)
 
-    async def _mend(self) -> int:
+    async def _project(self, memories: Sequence[PackMemory], texts: Mapping[str, str], unwritten: set[str]) -> set[str]:
+        """As `PackIndex.project`; rows for which the embedder has no vector that fits hold up no others."""
+        try:
+            return set(await self._index.project(memories, texts))
+        except ProviderError as error:
+            if len(memories) == 1:
+                log.warning("the row of the pack memory %s was not written: %s", memories[0].id, error)
+                unwritten.add(memories[0].id)
+                return set()
+        half = len(memories) // 2
+        left = await self._project(memories[:half], texts, unwritten)
+        return left | await self._project(memories[half:], texts, unwritten)
+
+    async def _mend(self, unwritten: set[str]) -> int:
         """Write the rows that are older than their memories; how many could be."""
         mended = stuck = 0
         seen: set[str] = set()
@@ -249,15 +269,16 @@ class Fading:
             behind = [each for each in found if each.id not in seen]
             if not behind:
                 return mended
-            left = set(await self._index.project(behind))
+            left = await self._project(behind, {}, unwritten)
             lacking = [each for each in behind if each.id in left]
             texts = await self._texts(lacking, {each.id: each.tier for each in lacking})
             ready = [each for each in lacking if each.id in texts]
             if ready:
-                await self._index.project(ready, texts)
+                await self._project(ready, texts, unwritten)
             seen |= {each.id for each in behind}
-            stuck += len(lacking) - len(ready)
-            mended += len(behind) - len(lacking) + len(ready)
+            lost = left - texts.keys() | {each.id for each in behind if each.id in unwritten}
+            stuck += len(lost)
+            mended += len(behind) - len(lost)
 
     async def _packs(self, memories: Iterable[PackMemory]) -> dict[str, Pack]:
         ids = sorted({memory.pack_id for memory in memories})

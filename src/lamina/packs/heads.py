@@ -6,11 +6,11 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Self
 
-from lamina.domain.pack import Pack, PackStatus, PackSummary
+from lamina.domain.pack import Pack, PackFace, PackStatus, PackSummary
 from lamina.domain.storable_pack import check_revision, storable_pack
 from lamina.domain.text import check_name
-from lamina.domain.validation import check_vector
 from lamina.errors import Conflict, PackNotFound, ProviderError, ScopeError
+from lamina.memory.embedding import vectors_of
 from lamina.ports.clock import Clock
 from lamina.ports.embedder import Embedder, Fingerprint
 from lamina.ports.pack_store import PackQuery, PackStore
@@ -135,16 +135,19 @@ class PackHeads:
             pack = current[pack.id]
         raise Conflict(f"The pack {name!r}", f"it changed {ATTEMPTS} times while it was being edited")
 
-    async def delete(self, name: str, owner: str | None) -> Pack:
+    async def delete(self, name: str, owner: str | None, expected_revision: int | None = None) -> Pack:
         """Mark the pack as deleted; never the shared one where the owner has deleted an own one of this name.
 
         Raises:
             PackNotFound: there is none of this name.
+            Conflict: it has another revision than the expected one.
         """
+        if expected_revision is not None:
+            check_revision("expected_revision", expected_revision)
         pack = await self.find(name, owner)
         if pack.owner != owner and any(each.owner == owner for each in await self.deleted(name, owner)):
             raise PackNotFound(name)
-        return await self._change(pack, {"status": PackStatus.DELETED})
+        return await self._change(pack, {"status": PackStatus.DELETED}, expected_revision)
 
     async def deleted(self, name: str, owner: str | None) -> list[Pack]:
         """What was deleted and has this id, or else this name: of the owner's own, or else of the shared ones."""
@@ -169,9 +172,8 @@ class PackHeads:
         """The pack with a new vector, or without any where there is no embedder or it fails."""
         if self._embedder is not None:
             try:
-                (vector,) = await self._embedder.embed_documents([pack_text(pack)])
-                check_vector(vector)
-            except (ProviderError, ValueError, TypeError) as error:  # or what it gave is not one vector
+                (vector,) = await vectors_of(self._embedder, [pack_text(pack)])
+            except ProviderError as error:
                 log.warning("the pack %s is found by words alone: %s", pack.id, type(error).__name__)
             else:
                 mark = Fingerprint(self._embedder.provider, self._embedder.model, len(vector))
@@ -184,7 +186,7 @@ class PackHeads:
         return fingerprint.startswith(f"{self._embedder.provider}:{self._embedder.model} with ")
 
 
-def pack_text(pack: Pack) -> str:
+def pack_text(pack: Pack | PackFace) -> str:
     """What a pack is found by."""
     name = pack.name.replace("_", " ").replace("-", " ")
     return "\n".join(each for each in (name, pack.description, ", ".join(pack.tags)) if each)

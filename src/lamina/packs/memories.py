@@ -181,13 +181,20 @@ class PackMemories(PackCatalogue):
         await self._writer.change(id, owner, restored)
         return await self.memory(id, touch=False, owner=owner)
 
-    async def delete_memory(self, id: str, *, permanent: bool = False, owner: str | None = None) -> bool:
+    async def delete_memory(
+        self, id: str, *, permanent: bool = False, owner: str | None = None, expected_revision: int | None = None
+    ) -> bool:
         """Delete the memory; False if there is none that the owner sees.
 
         With `permanent` it is removed for good, even one that was deleted before, and what it superseded is
         live again. If its row cannot be removed, that is raised, and nobody finds the memory meanwhile.
+
+        Raises:
+            Conflict: it has another revision than the expected one; it stays.
         """
-        return await self._writer.delete(id, owner, permanent=read_flag("permanent", permanent))
+        return await self._writer.delete(
+            id, owner, permanent=read_flag("permanent", permanent), expected_revision=expected_revision
+        )
 
     async def memories(
         self,

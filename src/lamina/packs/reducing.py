@@ -14,6 +14,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, pairwise
 from math import log2
 from typing import Final, NamedTuple
 
@@ -21,6 +22,7 @@ from lamina.domain.facts import SENTENCE_STARTERS, Fact, FactKind, located_facts
 from lamina.domain.pack_decay import Tier
 from lamina.domain.text import is_blank
 from lamina.domain.token_estimate import estimate_tokens, token_weight
+from lamina.packs.names import ideographic_names, ordinary_nouns
 
 __all__ = ["LEAST_TOKENS", "Aim", "aim_of", "reduced"]
 
@@ -67,7 +69,12 @@ _CLOCK_WORTH: Final = 3.0
 _LEAST_COUNTED: Final = 3.0
 _UNSURE_WORTH: Final = 1.5
 """Of a capitalised word that begins a sentence: it may be a name."""
+_NOUN_WORTH: Final = 0.3
+"""Of a word that is capitalised as all nouns of its language are."""
 _JOIN: Final = "; "
+_WIDE_JOIN: Final = "、"
+_WIDE: Final = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\d]{2}(?<!\d\d)")
+"""The end of one part and the beginning of the next, in a script without spaces."""
 _JOIN_TOKENS: Final = 0.9
 _SMALL_GAP: Final = 1.6
 """Tokens between two picks: so few are better than a mark in their place."""
@@ -86,11 +93,16 @@ _POSSESSIVE: Final = re.compile(r"['’]s?$")
 _NO_NAME: Final = re.compile(r"(?:ing|ly|ed|ions?|ments?|ness|ity|ers|est|ful|al|ous)$")
 """How words end that begin a sentence, and are no names."""
 _NEXT_WORDS: Final = re.compile(r"(?:[ -][^\W\d_]{1,3})?[ -][^\W\d_][\w’'-]*")
+_COUNTER: Final = re.compile(r"[\u3400-\u9fffかカヵケヶつ]{1,2}")
+"""What stands right behind a number in scripts without spaces."""
+_NEXT_RUN: Final = re.compile(r"[\u3400-\u9fff々ァ-ヶー]{1,6}")
+"""The rest of a compound in these scripts."""
+_SPACE_IN_NAME: Final = re.compile(r"[\s・]")
 _WORDS_BEFORE: Final = re.compile(r"[^\W\d_][\w’'-]* (?:[^\W\d_]{1,3} )?[($€£¥]?$")
 _WORD_CHARS: Final = 24
 _NUMBER: Final = re.compile(r"[\d.,:/$€£¥%–-]+")
 _ORDINAL: Final = re.compile(r"\(?\d{1,3}[.)](?:\s|$)")
-_CAPITALISED: Final = re.compile(r"[A-ZÀ-ÖØ-ÞΑ-ΩА-Я][\w’'-]{2,}")
+_CAPITALISED: Final = re.compile(r"[A-ZÀ-ÖØ-ÞΑ-ΩА-Я][0-9A-Z_a-zÀ-ɏͰ-ӿ’'-]{2,}")
 _PIECE: Final = re.compile(
     r"[\x21-\x7e\u00c0-\u0dff\u0f00-\u1fff]{1,24}\s*|.[\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0300-\u036f\u200d\ufe00-\ufe0f]*",
     re.DOTALL,
@@ -239,7 +251,7 @@ class _Extract:
             for start, end in list(sentence.picked):
                 if _NUMBER.fullmatch(sentence.text, start, end) is None:
                     continue
-                after = _NEXT_WORDS.match(sentence.text, end)
+                after = _NEXT_WORDS.match(sentence.text, end) or _COUNTER.match(sentence.text, end)
                 before = None if after else _WORDS_BEFORE.search(sentence.text, max(0, start - _WORD_CHARS), start)
                 span = before.start() if before else start, after.end() if after else end
                 if self._used + sentence.cost(*span) <= self._room:
@@ -279,7 +291,7 @@ class _Extract:
         """A word more behind each pick, which tells a little of what was said of it."""
         for sentence in self._sentences:
             for start, end in list(sentence.picked):
-                after = _NEXT_WORDS.match(sentence.text, end)
+                after = _NEXT_WORDS.match(sentence.text, end) or _NEXT_RUN.match(sentence.text, end)
                 if after and self._used + sentence.cost(start, after.end()) <= self._room:
                     self._pick(sentence, start, after.end())
 
@@ -296,22 +308,22 @@ class _Extract:
         for one, other, fact, _ in sentence.facts:
             if start <= one and other <= end:
                 self._covered.add(fact.text)
-                self._covered.update(fact.text.split())
+                self._covered.update(_SPACE_IN_NAME.split(fact.text))
 
     def _parts(self) -> list[str]:
         parts = (_trimmed(each.text[start:end]) for each in self._sentences for start, end in each.picked)
         return [part for part in parts if part]
 
     def _joined(self) -> str:
-        return _JOIN.join(self._parts())
+        return _joined(self._parts())
 
     def _fitting(self) -> str:
         """What is picked, without the last of it that are too many tokens."""
         parts, limit = self._parts(), max(self._limit, self._room)
-        if estimate_tokens(_JOIN.join(parts)) <= limit:
-            return _JOIN.join(parts)
-        kept = bisect_right(range(len(parts)), limit, key=lambda last: estimate_tokens(_JOIN.join(parts[: last + 1])))
-        return _JOIN.join(parts[:kept])
+        if estimate_tokens(_joined(parts)) <= limit:
+            return _joined(parts)
+        kept = bisect_right(range(len(parts)), limit, key=lambda last: estimate_tokens(_joined(parts[: last + 1])))
+        return _joined(parts[:kept])
 
     def _beginning(self) -> str:
         """As much of the text as there is room for, where nothing else could be picked."""
@@ -327,28 +339,40 @@ def _read(text: str) -> Iterator[_Sentence]:
     found = (piece for each in sentences(text) for piece in _LONGEST.findall(each))
     said = [each for each in found if not _ORDINAL.fullmatch(each)]
     lower = {word for each in said for word in each.split() if word.islower()}
+    nouns = ordinary_nouns(said)
     for place, sentence in enumerate(said):
-        yield _Sentence(place, sentence, list(_facts(sentence, lower)))
+        yield _Sentence(place, sentence, list(_facts(sentence, lower, nouns)))
 
 
-def _facts(sentence: str, lower: set[str]) -> Iterator[tuple[int, int, Fact, float]]:
+def _facts(sentence: str, lower: set[str], nouns: frozenset[str]) -> Iterator[tuple[int, int, Fact, float]]:
     """The facts with their spans and what they are worth; the number of a list's item is none."""
     ordinal = _ORDINAL.match(sentence)
     begun = ordinal.end() if ordinal else 0
     first = _CAPITALISED.match(sentence, begun)
     located = [(start, fact) for start, fact in located_facts(sentence) if start >= begun]
-    if first and not (located and located[0][0] < first.end()) and _may_be_name(first[0], lower):
+    located = sorted([*located, *ideographic_names(sentence, located)])
+    is_begun = bool(located) and first is not None and located[0][0] < first.end()
+    if first and not is_begun and first[0] not in nouns and _may_be_name(first[0], lower):
         is_speaker = sentence.startswith(":", first.end())
-        yield begun, first.end(), Fact(FactKind.NAME, first[0]), _LEAST_COUNTED if is_speaker else _UNSURE_WORTH
+        worth = _LEAST_COUNTED if is_speaker else _NOUN_WORTH if nouns else _UNSURE_WORTH
+        yield begun, first.end(), Fact(FactKind.NAME, first[0]), worth
     for start, fact in located:
         text = _POSSESSIVE.sub("", fact.text) if fact.kind is FactKind.NAME else fact.text
         worth = _CLOCK_WORTH if fact.kind is FactKind.DATE and _CLOCK.match(text) else _WORTH[fact.kind]
+        if text in nouns:
+            worth = _NOUN_WORTH
         yield start, start + len(text), Fact(fact.kind, text), worth
 
 
 def _may_be_name(word: str, lower: set[str]) -> bool:
     stem = re.split("['’-]", word)[0]
     return stem not in SENTENCE_STARTERS and stem.lower() not in lower and not _NO_NAME.search(stem)
+
+
+def _joined(parts: Sequence[str]) -> str:
+    """The parts, with the mark between two of them that their script has."""
+    marks = (_WIDE_JOIN if _WIDE.fullmatch(one[-1] + other[0]) else _JOIN for one, other in pairwise(parts))
+    return "".join(chain.from_iterable(zip(parts, [*marks, ""], strict=True))) if parts else ""
 
 
 def _trimmed(part: str) -> str:

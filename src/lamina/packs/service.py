@@ -5,12 +5,13 @@ from __future__ import annotations
 import builtins
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from lamina.domain.context import PackHit as ContextHit
 from lamina.domain.memory import MemoryEntry
 from lamina.domain.pack import MemoryType, PackHit, PackMatch, PackType
 from lamina.domain.recall import Results, SearchMode
+from lamina.errors import Unsupported
 from lamina.memory.embedding import Progress, ReembedReport
 from lamina.packs.bridging import ImportReport, entry_of_memory, imported_id, input_of
 from lamina.packs.fading import DegradationReport, FadingStep
@@ -323,3 +324,38 @@ class ContextPacks(PackMemories):
     async def purge_orphans(self) -> int:
         """Delete what the index holds of memories that are gone; how many rows there were. Reads everything."""
         return await self._index.purge_orphans()
+
+    async def check(self) -> builtins.list[str]:
+        """Look the packs over, of whichever tenant; what is wrong, in plain words. Empty if they are sound.
+
+        As far as the store and the adapter can look: those of SQLite can. Reads everything.
+        """
+        kept: builtins.list[Any] = [self._store]
+        if await self._store.tenants():  # or a collection would be made for packs that there are not
+            await self._index.load()
+            kept.append(self._index.adapter)
+        told: dict[str, None] = {}
+        for each in kept:
+            if hasattr(each, "check"):
+                told.update(dict.fromkeys(await each.check()))
+        return list(told)
+
+    async def scrub(self) -> None:
+        """See to it that of what has faded, was replaced or deleted nothing is left in the index's file or its log.
+
+        Words may be left there by an SQLite before 3.42, and anything in the log until it is emptied. The original
+        of a memory that has faded is kept, compressed, until the memory is deleted for good.
+
+        Raises:
+            Unsupported: the store or the adapter cannot; the one that can has done it.
+            AdapterUnavailable: another process reads on, so that the log could not be emptied; try again.
+        """
+        await self._index.load()
+        kept: builtins.list[Any] = [self._index.adapter, self._store]
+        for each in kept:
+            if hasattr(each, "scrub"):
+                await each.scrub()
+        unable = dict.fromkeys(each.name for each in kept if not hasattr(each, "scrub"))
+        if unable:
+            remedy = "It gives up room by upkeep of its own, such as PostgreSQL by VACUUM."
+            raise Unsupported(f"The {' and the '.join(unable)} backend", "scrubbing", remedy)

@@ -121,15 +121,22 @@ class Writer:
         await self._store.supersede(self._tenant, old_id, by=by, now=self._clock())
         await self.reflect([old_id, by])
 
-    async def delete(self, id: str, owner: str | None, *, permanent: bool) -> bool:
+    async def delete(
+        self, id: str, owner: str | None, *, permanent: bool, expected_revision: int | None = None
+    ) -> bool:
         """Delete the memory; False if the owner sees none.
 
         For good, it is deleted softly first: so whatever fails, it is never found again.
+
+        Raises:
+            Conflict: it is not deleted, and has another revision than the expected one.
         """
         try:
             memory = await self._find_to_change(id, owner, even_deleted=permanent)
             if not memory.is_deleted:
-                await self.change(id, owner, lambda each, _: each.replace(is_deleted=True))
+                await self.change(
+                    id, owner, lambda each, _: each.replace(is_deleted=True), expected_revision=expected_revision
+                )
         except MemoryNotFound:
             return False
         if not permanent:
@@ -139,13 +146,18 @@ class Writer:
         await self.reflect([])
         return was_there
 
-    async def delete_pack(self, name: str, owner: str | None, *, permanent: bool) -> bool:
+    async def delete_pack(
+        self, name: str, owner: str | None, *, permanent: bool, expected_revision: int | None = None
+    ) -> bool:
         """Delete the pack with the rows of its memories; False if the owner sees none of this name.
 
         For good, it is deleted softly first: so whatever fails, it is never found again.
+
+        Raises:
+            Conflict: it is not deleted, and has another revision than the expected one.
         """
         try:
-            packs = [await self._heads.delete(name, owner)]
+            packs = [await self._heads.delete(name, owner, expected_revision)]
         except PackNotFound:
             packs = await self._heads.deleted(name, owner) if permanent else []
             for pack in packs:

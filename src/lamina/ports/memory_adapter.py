@@ -34,6 +34,7 @@ from lamina.ports.memory_requests import (
     check_in_scope,
     check_meta,
     check_meta_value,
+    check_revision,
     check_updates,
 )
 
@@ -56,6 +57,7 @@ __all__ = [
     "check_in_scope",
     "check_meta",
     "check_meta_value",
+    "check_revision",
     "check_updates",
 ]
 
@@ -122,8 +124,12 @@ class MemoryAdapter(ABC):
         """
 
     @abstractmethod
-    async def delete(self, scope: Scope, id: str) -> bool:
-        """Remove the entry with its text index, vector and history; False if there is no such entry."""
+    async def delete(self, scope: Scope, id: str, *, expected_revision: int | None = None) -> bool:
+        """Remove the entry with its text index, vector and history; False if there is no such entry.
+
+        Raises:
+            Conflict: the entry has another revision than the expected one; it stays.
+        """
 
     @abstractmethod
     async def list(self, options: ListOptions) -> builtins.list[MemoryEntry]:

@@ -34,6 +34,7 @@ __all__ = [
     "check_in_scope",
     "check_meta",
     "check_meta_value",
+    "check_revision",
     "check_updates",
 ]
 
@@ -192,6 +193,12 @@ def check_updates(updates: Mapping[str, Any]) -> None:
     for field in updates:
         if field not in UPDATABLE:
             raise InvalidInput("updates", f"{field!r} cannot be updated", f"Use: {', '.join(sorted(UPDATABLE))}.")
+
+
+def check_revision(entry: MemoryEntry, expected: int | None) -> None:
+    """Refuse to change or delete an entry of another revision than the expected one; None expects none."""
+    if expected not in {None, entry.revision}:
+        raise Conflict(f"The memory {entry.id!r}", f"it has the revision {entry.revision}, not {expected}")
 
 
 def check_digest(digest: object) -> None:

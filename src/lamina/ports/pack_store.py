@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import ClassVar, Self
 
-from lamina.domain.pack import Pack, PackMemory, PackMetadata, PackOrder
+from lamina.domain.pack import Pack, PackFace, PackMemory, PackMetadata, PackOrder
 from lamina.domain.pack_decay import Tier
 from lamina.domain.pack_query import FOUND_TIERS, DuePlace, PackMemoryQuery, PackQuery
 
@@ -71,10 +71,12 @@ class PackStore(ABC):
         """The pack of this name that is not deleted: of exactly this owner, None being nobody's; without embedding."""
 
     @abstractmethod
-    async def list_packs(
-        self, query: PackQuery, *, limit: int | None = None, offset: int = 0, include_embeddings: bool = False
-    ) -> list[Pack]:
-        """Packs by name, then by id. Reads nothing of their memories."""
+    async def list_packs(self, query: PackQuery, *, limit: int | None = None, offset: int = 0) -> list[Pack]:
+        """Packs by name, then by id; without embeddings. Reads nothing of their memories."""
+
+    @abstractmethod
+    async def pack_faces(self, query: PackQuery, *, limit: int, after: str | None = None) -> list[PackFace]:
+        """What packs are found by, with embeddings, by id; `after` goes on behind an id. Reads no memories either."""
 
     @abstractmethod
     async def count_packs(self, query: PackQuery) -> int:

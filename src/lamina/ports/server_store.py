@@ -16,8 +16,9 @@ class ServerStore(ABC):
     """The same on every backend. What a method returns from is durable.
 
     Every method is atomic, and safe beside any other, from other tasks, threads and processes too. Tenants, ids,
-    keys and names are compared for equality; texts are ordered by code point. Instants come from the callers: the
-    clocks of the processes that share a store must agree better than their leases are long.
+    keys and names are compared for equality; texts are ordered by code point. Instants come from the
+    callers. Claims and leases alone begin by the clock of the store, if it has one that all of its processes share, and
+    last as long as it is from `now` to their end; elsewhere the processes are on one machine, and have its clock.
 
     Raises:
         InvalidInput: an argument cannot be taken (see `lamina.domain.storable_server`); nothing was written.
@@ -45,6 +46,10 @@ class ServerStore(ABC):
     async def __aexit__(self, *_: object) -> None:
         """Let go of it."""
         await self.close()
+
+    @abstractmethod
+    async def size_bytes(self) -> int:
+        """Bytes of the whole database that it is in, with all that others keep there."""
 
     # API tokens.
 

@@ -80,8 +80,13 @@ class StateStore(ABC):
         status: ThreadStatus | None = None,
         limit: int = 100,
         offset: int = 0,
+        after: tuple[datetime, str] | None = None,
     ) -> list[Thread]:
-        """Heads, newest activity first, then by id. With an owner: that owner's, not those of nobody."""
+        """Heads, newest activity first, then by id. With an owner: that owner's, not those of nobody.
+
+        `after` goes on behind this `updated_at` and id, whether or not there still is such a thread: pages that are
+        taken so do not move when threads are made or deleted meanwhile.
+        """
 
     @abstractmethod
     async def update_thread(
@@ -96,8 +101,14 @@ class StateStore(ABC):
         """Change the head; None leaves a field. False if there is none, or it has another revision."""
 
     @abstractmethod
-    async def delete_thread(self, ref: ThreadRef) -> bool:
-        """Delete the thread with all its messages and summaries; False if there is none."""
+    async def delete_thread(
+        self, ref: ThreadRef, *, expected_revision: int | None = None, expected_created_at: datetime | None = None
+    ) -> bool:
+        """Delete the thread with all its messages and summaries.
+
+        False, with nothing changed, if there is none, it has another revision than the expected one, or was made at
+        another instant: a thread of this name that was deleted meanwhile and begun anew.
+        """
 
     # Messages.
 
@@ -212,10 +223,12 @@ class StateStore(ABC):
         include_shared: bool = True,
         limit: int | None = None,
         offset: int = 0,
+        after: tuple[str, str] | None = None,
     ) -> list[Document]:
         """Heads, by source and then id. With an owner: that owner's, and the shared ones unless told otherwise.
 
-        Without an owner: everybody's; with `include_shared` off then those that have an owner.
+        Without an owner: everybody's; with `include_shared` off then those that have an owner. `after` goes on
+        behind this source and id, as in `list_threads`.
         """
 
     @abstractmethod

@@ -34,7 +34,7 @@ FEW_WORDS: Final = 0.15
 MANY_WORDS: Final = 0.35
 SECOND_FEW_WORDS: Final = 0.8
 SECOND_MANY_WORDS: Final = 0.05
-SECOND_OTHER_SCRIPTS: Final = 0.75
+SECOND_OTHER_SCRIPTS: Final = 0.6
 """What the second model counts for: see `weighted_parts`."""
 
 

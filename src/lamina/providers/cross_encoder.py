@@ -44,7 +44,7 @@ _WORD: Final = re.compile(r"[^\W\d_]+")
 _TELLING_CHARS: Final = 1_000
 """How much of a text tells its language."""
 _CODE: Final = re.compile(r"[(){}=<>_;]")
-_SIGNS_OF_CODE: Final = 0.03
+_SIGNS_OF_CODE: Final = 0.045
 """The share of such signs from which texts are code: thirty pieces of prose have 0.00 to 0.02 together, chats about
 programming 0.02 at most, functions of Python 0.05."""
 

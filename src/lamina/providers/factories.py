@@ -22,6 +22,7 @@ from lamina.providers.resilience import (
     BorrowedEmbedder,
     CachingEmbedder,
     EmbeddingCache,
+    ObservedEmbedder,
     resilient,
     unwrapped,
 )
@@ -126,7 +127,7 @@ def model2vec_embedder(model: str | None = None, **options: Any) -> Embedder:
     """A model of model2vec."""
     from lamina.providers import local_models
 
-    return _made("model2vec", local_models.model2vec_embedder, model, options)
+    return ObservedEmbedder(_made("model2vec", local_models.model2vec_embedder, model, options))
 
 
 def pydantic_ai_embedder(model: str | None = None, **options: Any) -> Embedder:
@@ -178,7 +179,7 @@ def _checks_itself(embedder: Embedder) -> bool:
 
 
 def _cached(embedder: Embedder) -> Embedder:
-    return CachingEmbedder(embedder, EmbeddingCache(CACHE_BYTES))
+    return CachingEmbedder(ObservedEmbedder(embedder), EmbeddingCache(CACHE_BYTES))
 
 
 def _made(name: str, factory: Callable[..., T], model: str | None, options: dict[str, Any]) -> T:

@@ -21,6 +21,7 @@ from lamina.ports.embedder import Embedder, matches_from, weighted_parts
 from lamina.providers.batching import batches
 from lamina.providers.circuit_breaker import CircuitBreaker
 from lamina.providers.vectors import check_texts
+from lamina.telemetry import embedding_request
 
 __all__ = [
     "CACHE_BYTES",
@@ -29,6 +30,7 @@ __all__ = [
     "CachingEmbedder",
     "CircuitBreakingEmbedder",
     "EmbeddingCache",
+    "ObservedEmbedder",
     "TimeLimitedEmbedder",
     "resilient",
     "unwrapped",
@@ -211,6 +213,20 @@ class BatchingEmbedder(_Wrapper):
         return vectors
 
 
+class ObservedEmbedder(_Wrapper):
+    """Tells whoever counts (`lamina.telemetry.observed_by`) of every request that reaches the wrapped embedder."""
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
+        """The wrapped embedder's vectors."""
+        with embedding_request(self.provider):
+            return await self._embedder.embed_documents(texts)
+
+    async def embed_query(self, text: str) -> Vector:
+        """The wrapped embedder's vector."""
+        with embedding_request(self.provider):
+            return await self._embedder.embed_query(text)
+
+
 class TimeLimitedEmbedder(_Wrapper):
     """Gives up a call that takes too long, with `ProviderUnavailable`.
 
@@ -296,5 +312,5 @@ def resilient(
     limited = TimeLimitedEmbedder(
         embedder, seconds=seconds, seconds_per_text=seconds_per_text, query_seconds=query_seconds
     )
-    cached = CachingEmbedder(CircuitBreakingEmbedder(limited), EmbeddingCache(cache_bytes))
+    cached = CachingEmbedder(CircuitBreakingEmbedder(ObservedEmbedder(limited)), EmbeddingCache(cache_bytes))
     return BatchingEmbedder(cached, max_items=256, max_tokens=100_000)

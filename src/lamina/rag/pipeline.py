@@ -258,10 +258,15 @@ class RagPipeline:
         return RagStats(len(heads), sum(head.chunks for head in heads))
 
     async def list_documents(
-        self, *, owner: str | None = None, limit: int | None = None, offset: int = 0
+        self,
+        *,
+        owner: str | None = None,
+        limit: int | None = None,
+        offset: int = 0,
+        after: tuple[str, str] | None = None,
     ) -> list[Document]:
-        """The heads of documents, by source and then id."""
-        return await self._store.find_documents(self.tenant, owner=owner, limit=limit, offset=offset)
+        """The heads of documents, by source and then id; `after` goes on behind a source and id."""
+        return await self._store.find_documents(self.tenant, owner=owner, limit=limit, offset=offset, after=after)
 
     async def get(self, id: str, *, owner: str | None = None) -> Document | None:
         """The head of the document, or None."""

@@ -14,11 +14,13 @@ from starlette.middleware.gzip import GZipMiddleware
 from lamina._version import __version__
 from lamina.errors import ScopeError
 from lamina.kernel import Kernel
+from lamina.memory.counting import MemoryCounts
 from lamina.ports.clock import Clock, utc_now
 from lamina.ports.server_store import ServerStore
 from lamina.server.answering import answer_errors
 from lamina.server.authentication import one_of
 from lamina.server.description import describe
+from lamina.server.inventory import Inventory
 from lamina.server.metrics import Metrics
 from lamina.server.middleware.authenticating import Authenticating
 from lamina.server.middleware.bodies import Bodies
@@ -45,7 +47,7 @@ from lamina.server.routes import (
     transfer,
 )
 from lamina.server.strict_requests import check_request
-from lamina.settings import ServerConfig
+from lamina.settings import RateLimit, ServerConfig
 
 __all__ = ["Kernels", "ask_for_tokens", "create_app"]
 
@@ -87,6 +89,10 @@ class _OneKernel:
             raise ScopeError("This server does not serve the tenant of the token.")
         return self._kernel
 
+    async def count_memories(self) -> MemoryCounts:
+        stats = await self._kernel.memory_engine.stats()
+        return MemoryCounts(stats.by_layer, stats.expired)
+
 
 def create_app(
     kernel: Kernel | Kernels,
@@ -121,8 +127,10 @@ def create_app(
     app.state.settings = settings
     app.state.store = store
     app.state.metrics = Metrics()
+    app.state.inventory = Inventory(app.state.kernels, store, app.state.metrics)
     authenticate = auth if auth is None or callable(auth) else one_of(auth)
     app.state.authenticate = authenticate
+    app.state.rate_limit = settings.rate_limit if settings.rate_limited else None
     answer_errors(app)
     for part in _PARTS:
         app.include_router(part.router)
@@ -136,6 +144,7 @@ def create_app(
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     kernel: Kernel | None = app.state.started_here
     async with AsyncExitStack() as open_parts:
+        open_parts.push_async_callback(app.state.inventory.close)
         if kernel is not None and not kernel.is_started:  # whoever started it stops it
             await open_parts.enter_async_context(kernel)
         if app.state.mcp is not None:
@@ -149,8 +158,14 @@ def _mcp(app: FastAPI) -> Any:
     return mount_mcp(app)
 
 
-def ask_for_tokens(app: FastAPI, authenticate: Authenticate) -> None:
-    """From now on let in nobody without a token; for an app that was made without `auth`."""
+def ask_for_tokens(app: FastAPI, authenticate: Authenticate, *, limit: RateLimit | None = None) -> None:
+    """From now on let in nobody without a token; for an app that was made without `auth`.
+
+    `limit` holds from now on where the settings say none, unless they say that there is to be none.
+    """
+    settings: ServerConfig = app.state.settings
+    if settings.rate_limited and settings.rate_limit is None:
+        app.state.rate_limit = limit
     app.state.authenticate = authenticate
 
 
@@ -162,8 +177,7 @@ def _surround(app: FastAPI, settings: ServerConfig, authenticate: Authenticate |
     lease = _LEASE_WITHOUT_TIME_LIMIT if seconds is None else timedelta(seconds=seconds) + _LEASE_BEYOND_THE_TIME_LIMIT
     app.add_middleware(Idempotency, requests=app.state.store or RequestsInProcess(), clock=clock, lease=lease)
     app.add_middleware(Bodies, limit=settings.max_body_bytes, stream_limit=settings.max_import_bytes)
-    if settings.rate_limited and settings.rate_limit is not None:
-        app.add_middleware(RateLimits, limit=settings.rate_limit)
+    app.add_middleware(RateLimits, limit=lambda: app.state.rate_limit)
     app.add_middleware(Authenticating, authenticate=lambda: app.state.authenticate)
     if settings.gzip_minimum is not None:
         app.add_middleware(GZipMiddleware, minimum_size=settings.gzip_minimum, compresslevel=5)

@@ -31,7 +31,7 @@ class Caller:
         """
         own = self.principal.owner
         if own is None or asked in {None, own}:
-            return own or asked
+            return asked if own is None else own
         raise ScopeError("The token is bound to another owner.")
 
 

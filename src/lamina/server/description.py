@@ -118,7 +118,7 @@ def _complete(made: dict[str, Any], secured: set[tuple[str, str]]) -> None:
 def _complete_operation(path: str, method: str, operation: dict[str, Any], *, is_secured: bool) -> None:
     operation["security"] = [{_BEARER: []}] if is_secured else []
     for parameter in operation.get("parameters", ()):
-        _without_null(parameter["schema"])
+        _without_null(parameter.get("schema", {}))
     if method in _WRITES:
         operation.setdefault("parameters", []).append(_IDEMPOTENCY)
     for status in _statuses(path, method, operation, is_secured=is_secured):

@@ -14,7 +14,7 @@ from lamina.errors import InvalidInput
 from lamina.server.wire.memories import Weakness
 from lamina.server.wire.strict import MAX_LIMIT
 
-__all__ = ["Found", "Listed", "NumberedPage", "Pagination", "Single", "checked_alias"]
+__all__ = ["Found", "Listed", "Many", "NumberedPage", "Pagination", "Single", "checked_alias"]
 
 _DEFAULT_SIZE: Final = 20
 _LAST_PAGE: Final = 1_000_000_000
@@ -51,6 +51,12 @@ class Single(BaseModel, Generic[T]):
     """One thing."""
 
     data: T
+
+
+class Many(BaseModel, Generic[T]):
+    """Several things, none of which is on another page."""
+
+    data: list[T]
 
 
 class Listed(BaseModel, Generic[T]):

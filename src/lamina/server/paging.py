@@ -1,4 +1,4 @@
-"""Lists in pages: a cursor says where the last page ended, and holds nothing of what was on it."""
+"""Lists in pages: a cursor says where the last page ended, by the sort key of its last item and no content."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar
 
 from fastapi import Depends, Query, Request
 from pydantic import BaseModel, StringConstraints
 
+from lamina.domain.instants import from_micros, to_micros
 from lamina.server.authentication import authenticated
 from lamina.server.principal import Principal
 from lamina.server.problems import Problem
@@ -21,10 +23,14 @@ from lamina.server.wire.strict import MAX_INTEGER, MAX_LIMIT
 __all__ = ["Page", "Paging", "Position"]
 
 Position: TypeAlias = tuple[str | int | float | None, ...]
-"""Where a page ends: an offset, or the sort key of its last item. Times, numbers and ids, never content."""
+"""Where a page ends: an offset, or the sort key of its last item. Times, numbers, names and ids, never content."""
 
 _VERSION: Final = 1
 _DIGEST_BYTES: Final = 12
+_MAX_CURSOR: Final = 16_384
+"""Room for two names, however they are written."""
+_FIRST: Final = to_micros(datetime.min.replace(tzinfo=UTC))
+_LAST: Final = to_micros(datetime.max.replace(tzinfo=UTC))
 _DEFAULT_LIMIT: Final = 20
 _NO_PART_OF_THE_LIST: Final = frozenset({"cursor", "limit"})
 
@@ -48,23 +54,70 @@ class _Paging:
     binding: bytes
 
     @property
-    def offset(self) -> int:
-        """Where the page begins in lists that are counted; for cursors made by `counted`.
+    def number(self) -> int:
+        """What the page begins behind, in a list that is sorted by a number from 1 on, or counted; 0 at its begin.
 
         Raises:
             Problem: 422, the cursor is of another list.
         """
-        if self.after is None:
-            return 0
         match self.after:
-            case (int(offset),) if 0 <= offset <= MAX_INTEGER:
-                return offset
+            case None:
+                return 0
+            case (int(number),) if 0 <= number <= MAX_INTEGER:
+                return number
+            case _:
+                raise _foreign()
+
+    @property
+    def instant(self) -> tuple[datetime, str] | None:
+        """What the page begins behind, in a list that is sorted by an instant, in microseconds, and an id.
+
+        Raises:
+            Problem: 422, the cursor is of another list.
+        """
+        match self.after:
+            case None:
+                return None
+            case (int(micros), str(id)) if _FIRST <= micros <= _LAST:
+                return from_micros(micros), id
+            case _:
+                raise _foreign()
+
+    @property
+    def name(self) -> tuple[str, str] | None:
+        """What the page begins behind, in a list that is sorted by a name and an id.
+
+        Raises:
+            Problem: 422, the cursor is of another list.
+        """
+        match self.after:
+            case None:
+                return None
+            case (str(name), str(id)):
+                return name, id
+            case _:
+                raise _foreign()
+
+    def behind(self, ids: Sequence[str]) -> int:
+        """How many of these come before the page, in a list that is read whole and whose cursors hold an id.
+
+        Raises:
+            Problem: 422, the cursor is of another list, or of what this list was before.
+        """
+        match self.after:
+            case None:
+                return 0
+            case (str(id),) if id in ids:
+                return ids.index(id) + 1
             case _:
                 raise _foreign()
 
     def counted(self, rows: Sequence[Row], show: Callable[[Row], T]) -> Page[T]:
-        """The page of a list that was read from `offset` on, with one row more than `limit` if there is one."""
-        following = (self.offset + self.limit,)
+        """The page of a list whose rows never change place, of which the first `number` were left out.
+
+        With one row more than `limit`, if there is one.
+        """
+        following = (self.number + self.limit,)
         return self._page(rows, show, lambda _: following)
 
     def sorted(self, rows: Sequence[Row], show: Callable[[Row], T], key: Callable[[Row], Position]) -> Page[T]:
@@ -83,7 +136,7 @@ async def _paging(
     limit: Annotated[int, Query(ge=1, le=MAX_LIMIT, description="At most so many.")] = _DEFAULT_LIMIT,
     cursor: Annotated[
         str | None,
-        StringConstraints(min_length=1, max_length=4096, pattern="^[A-Za-z0-9_-]+$"),
+        StringConstraints(min_length=1, max_length=_MAX_CURSOR, pattern="^[A-Za-z0-9_-]+$"),
         Query(description="The `next_cursor` of the page before."),
     ] = None,
 ) -> _Paging:
@@ -103,7 +156,7 @@ def _binding(request: Request, principal: Principal) -> bytes:
 
 
 def _encoded(position: Position, binding: bytes) -> str:
-    payload = json.dumps(position, separators=(",", ":")).encode()
+    payload = json.dumps(position, separators=(",", ":"), ensure_ascii=False).encode()
     return base64.urlsafe_b64encode(bytes([_VERSION]) + _digest(payload, binding) + payload).decode().rstrip("=")
 
 

@@ -45,6 +45,11 @@ class _Precondition:
 
     revisions: frozenset[int] | None
 
+    @property
+    def is_any(self) -> bool:
+        """Whether whatever there is may be changed."""
+        return self.revisions is None
+
     def check(self, revision: int) -> int | None:
         """Hold it against the revision that there is; returns `expected_revision` for the change itself.
 

@@ -21,6 +21,10 @@ class Principal:
 
     `id` names the token in rate limits and idempotency keys, never the secret. `projects` are those of the
     `organization` that it may choose from by the header `X-Project-ID`, beside its own.
+
+    Raises:
+        InvalidInput: the tenant or the owner is blank or unclean: a blank owner is not everybody.
+        InvalidType: one of them is no text.
     """
 
     tenant: str = DEFAULT_NAME
@@ -30,6 +34,11 @@ class Principal:
     organization: str | None = None
     project: str | None = None
     projects: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        check_name("tenant", self.tenant)
+        if self.owner is not None:
+            check_name("owner", self.owner)
 
     @classmethod
     def of(
@@ -76,7 +85,7 @@ def _tenant(organization: str, project: str | None) -> str:
     parts = [check_name("organization", organization)]
     if project is not None:
         parts.append(check_name("project", project))
-    return check_name("tenant", "/".join(each.replace("%", "%25").replace("/", "%2F") for each in parts))
+    return "/".join(each.replace("%", "%25").replace("/", "%2F") for each in parts)
 
 
 Authenticate: TypeAlias = Callable[[str], Awaitable[Principal | None] | Principal | None]

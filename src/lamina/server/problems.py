@@ -109,6 +109,8 @@ def _fields_of(error: LaminaError) -> tuple[Mapping[str, Any], ...]:
             return ({"field": error.kind, "problem": "is not here", "id": error.id},)
         case ThreadArchivedError():
             return ({"field": "thread", "problem": "is archived", "id": error.id},)
+        case PackExists():
+            return ({"field": "pack", "problem": error.problem, "remedy": error.remedy, "id": error.name},)
         case Conflict():
             return ({"field": error.subject, "problem": error.problem, "remedy": error.remedy},)
         case ContextOverflowError():

@@ -101,7 +101,7 @@ async def _shutting_the_door(app: FastAPI, store: ServerStore, authenticate: Aut
                     break
             except LaminaError as error:
                 log.warning("whether there are tokens could not be looked up: %s", type(error).__name__)
-        ask_for_tokens(app, authenticate)
+        ask_for_tokens(app, authenticate, limit=RateLimit())
         log.warning("a token was made: from now on every request needs one")
 
     watching = asyncio.get_running_loop().create_task(watch())

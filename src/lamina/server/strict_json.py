@@ -10,7 +10,7 @@ from typing import Any, Final
 from lamina.domain.text import is_clean
 from lamina.server.problems import Problem
 
-__all__ = ["MAX_DEPTH", "check_json"]
+__all__ = ["MAX_DEPTH", "MalformedJson", "check_json", "read_json", "wrong_values"]
 
 MAX_DEPTH: Final = 64
 _MOST_DIGITS: Final = 20
@@ -26,30 +26,40 @@ def check_json(body: bytes) -> None:
             beyond 64 bits, or half a character.
     """
     try:
-        read = json.loads(
-            body.decode("utf-8"), parse_constant=_no_number, parse_int=_integer, object_pairs_hook=_once_each
-        )
-    except UnicodeDecodeError:
-        raise _malformed("it is not UTF-8") from None
-    except RecursionError:
-        raise _malformed(f"it is nested more than {MAX_DEPTH} levels deep") from None
-    except json.JSONDecodeError as error:
-        raise _malformed(f"{error.msg.lower()} at character {error.pos}") from None
-    except _Refused as error:
+        read = read_json(body)
+    except MalformedJson as error:
         raise _malformed(str(error)) from None
-    for field, problem, depth in _wrong(read):
+    for field, problem, depth in wrong_values("body", read):
         if depth > MAX_DEPTH:
             raise _malformed(problem)
         detail = f"{field}: {problem}."
         raise Problem(422, "invalid_value", "A value cannot be taken", detail, ({"field": field, "problem": problem},))
 
 
-class _Refused(ValueError):
-    """Something that Python would read, and JSON does not know."""
+class MalformedJson(ValueError):
+    """It is no JSON; the message says why."""
+
+
+def read_json(text: bytes) -> Any:
+    """What the text says, in which nothing is what only Python would read.
+
+    Raises:
+        MalformedJson: it is no JSON in UTF-8, is too deep to be read, or gives a name twice.
+    """
+    try:
+        return json.loads(
+            text.decode("utf-8"), parse_constant=_no_number, parse_int=_integer, object_pairs_hook=_once_each
+        )
+    except UnicodeDecodeError:
+        raise MalformedJson("it is not UTF-8") from None
+    except RecursionError:
+        raise MalformedJson(f"it is nested more than {MAX_DEPTH} levels deep") from None
+    except json.JSONDecodeError as error:
+        raise MalformedJson(f"{error.msg.lower()} at character {error.pos}") from None
 
 
 def _no_number(name: str) -> Any:
-    raise _Refused(f"{name} is no JSON number")
+    raise MalformedJson(f"{name} is no JSON number")
 
 
 def _integer(text: str) -> int | float:
@@ -59,7 +69,7 @@ def _integer(text: str) -> int | float:
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
-        raise _Refused("a name stands twice in one object")
+        raise MalformedJson("a name stands twice in one object")
     return made
 
 
@@ -67,14 +77,14 @@ def _malformed(problem: str) -> Problem:
     return Problem(400, "malformed_json", "The body is no JSON", f"The body cannot be read: {problem}.")
 
 
-def _wrong(read: Any) -> Iterator[tuple[str, str, int]]:
-    """What is wrong: where, what, and how deep that is."""
-    level: list[tuple[str, Any]] = [("body", read)]
+def wrong_values(root: str, read: Any) -> Iterator[tuple[str, str, int]]:
+    """What cannot be kept of what was read: where, as a path from `root`, what is wrong, and how deep that is."""
+    level: list[tuple[str, Any]] = [(root, read)]
     depth = 0
     while level:
         depth += 1
         if depth > MAX_DEPTH + 1:
-            yield "body", f"it is nested more than {MAX_DEPTH} levels deep", depth
+            yield root, f"it is nested more than {MAX_DEPTH} levels deep", depth
             return
         below: list[tuple[str, Any]] = []
         for path, value in level:

@@ -83,3 +83,5 @@ class ContextPacks(Resource[AsyncContextPacks]):
     reembed_missing = blocking_method(AsyncContextPacks.reembed_missing)
     reembed = blocking_method(AsyncContextPacks.reembed)
     purge_orphans = blocking_method(AsyncContextPacks.purge_orphans)
+    check = blocking_method(AsyncContextPacks.check)
+    scrub = blocking_method(AsyncContextPacks.scrub)

@@ -74,6 +74,7 @@ class BaseMemory(Resource[AsyncBaseMemory]):
     get_count = blocking_method(AsyncBaseMemory.get_count)
     is_empty = blocking_method(AsyncBaseMemory.is_empty)
     get_session_ids = blocking_method(AsyncBaseMemory.get_session_ids)
+    list_sessions = blocking_method(AsyncBaseMemory.list_sessions)
     has_session = blocking_method(AsyncBaseMemory.has_session)
     get_summaries = blocking_method(AsyncBaseMemory.get_summaries)
     archived = blocking_method(AsyncBaseMemory.archived)

@@ -11,6 +11,8 @@ import services
 from real_mongodb import MongoDBServer
 from secantus.server import SecantusDBServer
 
+from lamina.adapters.mongodb import layout
+from lamina.domain.lexical import ANALYZER_VERSION
 from lamina.domain.memory import MemoryEntry
 from lamina.errors import AdapterError, AdapterUnavailable, EmbeddingDimensionError, InvalidInput, StoreDamaged
 from lamina.ports.memory_adapter import Update
@@ -182,6 +184,19 @@ async def test_a_newer_layout_is_refused_and_left_alone(mongodb, adapter, mongod
         with pytest.raises(StoreDamaged, match="newer Lamina"):
             await newer.initialize()
         assert list(controls.find()) == before
+
+
+async def test_words_of_an_older_analyzer_are_indexed_anew(mongodb, adapter, mongodb_table, opened, monkeypatch):
+    monkeypatch.setattr(layout, "_PAGE", 2)
+    await put(adapter, *(memory(f"m{number}", "die Bücher und das Haus") for number in range(3)))
+    with mongodb.client() as client:
+        client.lamina[mongodb_table].update_many({}, {"$set": {"words": []}})
+        controls = client.lamina[f"{mongodb_table}.controls"]
+        controls.update_one({"version": 1}, {"$set": {"words": ANALYZER_VERSION - 1}})
+        anew = opened(mongodb.url, table=mongodb_table)
+        await anew.initialize()
+        assert len(await by_text(anew, "Buch")) == len(await by_text(anew, "Haus")) == 3
+        assert controls.find_one({"version": 1})["words"] == ANALYZER_VERSION
 
 
 async def test_a_collection_of_somebody_else_is_refused_and_left_alone(mongodb, mongodb_table, opened):

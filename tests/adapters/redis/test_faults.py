@@ -7,10 +7,11 @@ import pytest
 import services
 
 from lamina.adapters.redis import RedisAdapter
+from lamina.domain.lexical import ANALYZER_VERSION
 from lamina.domain.scope import Scope
 from lamina.errors import AdapterError, AdapterUnavailable, ConfigError, StoreDamaged
 from lamina.ports.memory_adapter import Capability, ListOptions, SearchOptions
-from lamina.testing.memory_contract.material import LIVE, MINE, NOW, memory
+from lamina.testing.memory_contract.material import LIVE, MINE, NOW, by_text, memory
 
 ALL = ListOptions(scope=MINE, filter=LIVE, limit=1_000)
 FIRST = SearchOptions(scope=MINE, filter=LIVE, limit=10)
@@ -263,6 +264,19 @@ async def test_a_layout_of_a_newer_lamina_is_refused_and_left_alone(redis_server
     with pytest.raises(StoreDamaged, match="Upgrade Lamina"):
         await opened()
     assert redis_server.ask("GET", f"{table}:layout") == b"2 1"
+
+
+async def test_words_of_an_older_analyzer_are_indexed_anew_but_not_those_of_another_table(redis_server, opened, table):
+    for adapter in (await opened(), await opened(prefix=f"{table}:e:", table="x")):
+        await adapter.store_many(MINE, [memory(f"m{n}", "die Bücher und das Haus") for n in range(3)])
+    keys = redis_server.ask("KEYS", f"{table}:*i:*:m*")
+    for key in keys:
+        redis_server.ask("HSET", key, "w", "bucher")
+    redis_server.ask("SET", f"{table}:layout", f"1 {ANALYZER_VERSION - 1}")
+    anew = await opened()
+    assert len(await by_text(anew, "Buch")) == len(await by_text(anew, "Haus")) == 3
+    assert sum(redis_server.ask("HGET", key, "w") == b"bucher" for key in keys) == 3
+    assert redis_server.ask("GET", f"{table}:layout").decode() == f"1 {ANALYZER_VERSION}"
 
 
 async def test_keys_that_are_not_ours_are_damage_and_not_quoted(redis_server, opened, table):

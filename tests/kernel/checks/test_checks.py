@@ -156,6 +156,19 @@ def compacted(record):
     return fill
 
 
+def packs(damage=None):
+    async def fill(place):
+        async with place.running() as kernel:
+            await kernel.packs.create("harbour", "project")
+            await kernel.packs.add("harbour", "the harbour lamp is green")
+        if damage:
+            with closing(sqlite3.connect(place.path)) as file:
+                file.execute(damage)
+                file.commit()
+
+    return fill
+
+
 async def version_one(place):
     with closing(sqlite3.connect(place.folder / "old.db")) as old:
         old.execute("CREATE TABLE agent_memories (id, content, user_id)")
@@ -200,6 +213,10 @@ SICK = {
     "namespace-hidden": [State(memories("a note", namespace="work"), {"memory": {"strict_namespace": True}})],
     "memories-faded": [State(memories(*FADING, advance=timedelta(days=2), after=decaying(0.05)))],
     "never-decayed": [State(memories(*MANY, advance=timedelta(days=31)))],
+    "packs-damaged": [
+        State(packs("UPDATE lamina_pack_memories SET due_at = 5")),
+        State(packs("DELETE FROM lamina_packs_text")),
+    ],
     "version-one-waiting": [State(version_one, {"memory": {"v1_path": "old.db"}})],
     "memories-long": [State(memories("all of our talk " * 200))],
     "documents-cut-badly": [State(documents(chunk_strategy="fixed")), State(documents(chunk_size=2_000))],
@@ -244,6 +261,7 @@ WELL = {
         State(memories(*MANY, advance=timedelta(days=31), after=decaying(0.95))),
     ],
     "memories-long": [State(NOTE)],
+    "packs-damaged": [State(NOTE), State(packs())],
     "version-one-waiting": [State(NOTE), State(version_one_copied, {"memory": {"v1_path": "old.db"}})],
     "documents-cut-badly": [State(documents())],
     "documents-outdated": [State(ingested(-timedelta(hours=1))), State(documents())],
@@ -267,6 +285,7 @@ WARNS = {
     "database-open-to-others": Status.ERROR,
     "database-unusable": Status.ERROR,
     "vectors-missing": Status.ERROR,
+    "packs-damaged": Status.ERROR,
     "vectors-of-another-model": Status.ERROR,
     "session-over-hard-limit": Status.ERROR,
     "original-unreadable": Status.ERROR,

@@ -56,7 +56,8 @@ async def test_reading_packs_never_touches_their_memories(store):
     await with_pack(store, memory("m1"), embedding=[1.0], fingerprint="f")
     query = PackQuery(tenant=TENANT)
     for work in (
-        lambda session: pack_heads.list_packs(session, query, limit=None, offset=0, include_embeddings=True),
+        lambda session: pack_heads.list_packs(session, query, limit=None, offset=0),
+        lambda session: pack_heads.pack_faces(session, query, 9, None),
         lambda session: pack_heads.count_packs(session, query),
         lambda session: pack_heads.get_packs(session, TENANT, ["p1"]),
         lambda session: pack_heads.find_pack(session, TENANT, "pack-p1", None),

@@ -108,7 +108,7 @@ async def test_reading_packs_is_one_query_each_and_never_touches_their_memories(
     query = PackQuery(tenant=TENANT, any_owner=True, tag=None)
     for call in (
         lambda: store.list_packs(query),
-        lambda: store.list_packs(query, include_embeddings=True),
+        lambda: store.pack_faces(query, limit=9),
         lambda: store.count_packs(query),
         lambda: store.get_packs(TENANT, ["p1"]),
         lambda: store.find_pack(TENANT, "pack-p1", owner=None),

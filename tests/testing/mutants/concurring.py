@@ -54,6 +54,17 @@ class LooksThenDeletes(Mutant):
         return [passes and await self.delete(scope, id) for id, passes in zip(ids, passing, strict=True)]
 
 
+class LooksAtTheRevisionThenDeletes(Mutant):
+    caught_by = "test_what_changed_since_it_was_listed_is_not_deleted"
+
+    async def delete(self, scope, id, *, expected_revision=None):
+        entry = await self.get(scope, id)
+        if entry is not None and expected_revision not in {None, entry.revision}:
+            raise Conflict(id, "changed meanwhile")
+        await asyncio.sleep(0)
+        return await super().delete(scope, id)
+
+
 class ChecksTheMetaThenSaves(Mutant):
     caught_by = "test_of_many_who_expect_the_same_meta_one_wins"
 

@@ -28,15 +28,15 @@ class ReordersParameters(Mutant):
 class AddsAParameterWithoutADefault(Mutant):
     caught_by = SIGNATURES
 
-    async def delete(self, scope, id, *, reason):
-        return await super().delete(scope, id)
+    async def delete(self, scope, id, *, reason, expected_revision=None):
+        return await super().delete(scope, id, expected_revision=expected_revision)
 
 
 class AddsAPositionalParameter(Mutant):
     caught_by = SIGNATURES
 
-    async def delete(self, scope, id, reason=""):
-        return await super().delete(scope, id)
+    async def delete(self, scope, id, reason="", *, expected_revision=None):
+        return await super().delete(scope, id, expected_revision=expected_revision)
 
 
 class ChangesADefault(Mutant):

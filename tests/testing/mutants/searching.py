@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 from lamina.domain.filters import MemoryFilter
-from lamina.domain.lexical import index_terms, query_terms, similarity
+from lamina.domain.lexical import count_terms, index_terms, query_terms, similarity
 from lamina.domain.scope import Scope
 from lamina.errors import EmbeddingDimensionError
 from lamina.ports.memory_adapter import Capability, SearchHit, SearchOptions, TermStatistics
@@ -275,7 +275,7 @@ class EmptyQueriesFindEverything(Matches):
 
     def score(self, query, content):
         terms = query_terms(query)
-        return similarity(terms, [1.0] * len(terms), index_terms(content)) if terms else 1.0
+        return similarity(terms, [1.0] * len(terms), count_terms(index_terms(content))) if terms else 1.0
 
 
 class WantsEveryWord(Matches):
@@ -283,11 +283,11 @@ class WantsEveryWord(Matches):
 
     def score(self, query, content):
         terms = query_terms(query)
-        return float(similarity(terms, [1.0] * len(terms), index_terms(content)) == 1)
+        return float(similarity(terms, [1.0] * len(terms), count_terms(index_terms(content))) == 1)
 
 
 class CountsRepeats(Matches):
-    caught_by = "test_a_word_counts_once_however_often_it_stands test_more_of_the_query_is_better"
+    caught_by = "test_words_outweigh_repeats_and_short_texts_long_ones test_more_of_the_query_is_better"
 
     def score(self, query, content):
         forms = [form for term in query_terms(query) for form in term.forms]
@@ -299,7 +299,7 @@ class NoWordIsRare(Matches):
 
     def score(self, query, content):
         terms = query_terms(query)
-        return similarity(terms, [1.0] * len(terms), index_terms(content))
+        return similarity(terms, [1.0] * len(terms), count_terms(index_terms(content)))
 
 
 class RarityOfTheWholeTenant(Mutant):

@@ -95,9 +95,16 @@ class LooksIdsUpByPrefix(Mutant):
     async def delete_many(self, scope, ids, *, filter=None):
         return [await self.delete(scope, id) for id in ids]
 
-    async def delete(self, scope, id):
+    async def delete(self, scope, id, *, expected_revision=None):
         found = [other for other in self._tenant(scope).rows if other.startswith(id)]
         return any([await super(LooksIdsUpByPrefix, self).delete(scope, other) for other in found])
+
+
+class DeletesWhateverTheRevision(Mutant):
+    caught_by = "test_a_memory_of_another_revision_is_not_deleted"
+
+    async def delete(self, scope, id, *, expected_revision=None):
+        return await super().delete(scope, id)
 
 
 class BoolsBecomeNumbers(Spoils):

@@ -13,13 +13,13 @@ from lamina.domain.filters import MemoryFilter
 from lamina.domain.memory import Layer, MemoryEntry
 from lamina.domain.scope import Scope
 from lamina.domain.validation import check_entry
-from lamina.errors import Conflict
 from lamina.ports.memory_adapter import (
     HISTORY_FIELDS,
     HISTORY_KEPT,
     UNREVISED_FIELDS,
     Update,
     check_in_scope,
+    check_revision,
     check_updates,
 )
 
@@ -118,9 +118,7 @@ class Draft:
         old = self.get(update.id)
         if old is None or not scope.admits(old):
             return False
-        if update.expected_revision not in {None, old.revision}:
-            problem = f"it has the revision {old.revision}, not {update.expected_revision}"
-            raise Conflict(f"The memory {update.id!r}", problem)
+        check_revision(old, update.expected_revision)
         names = update.changes.keys()
         new = old.replace(**update.changes)
         check_entry(new)
@@ -134,11 +132,14 @@ class Draft:
         self._put(new)
         return True
 
-    def delete(self, scope: Scope, id: str, filter: MemoryFilter | None = None) -> bool:
-        """As one deletion of `MemoryAdapter.delete_many`."""
+    def delete(
+        self, scope: Scope, id: str, filter: MemoryFilter | None = None, *, expected_revision: int | None = None
+    ) -> bool:
+        """As one deletion of `MemoryAdapter.delete_many`, or one of `MemoryAdapter.delete`."""
         old = self.get(id)
         if old is None or not scope.admits(old) or (filter is not None and not filter.matches(old)):
             return False
+        check_revision(old, expected_revision)
         self._remove(id)
         return True
 

@@ -111,9 +111,11 @@ class RecordAdapter(RecordBackend):
 
         return await self._run(lambda: self._in_groups(updates, write))
 
-    async def delete(self, scope: Scope, id: str) -> bool:
-        [done] = await self.delete_many(scope, [id])
-        return done
+    async def delete(self, scope: Scope, id: str, *, expected_revision: int | None = None) -> bool:
+        def delete(draft: Draft) -> bool:
+            return draft.delete(scope, id, expected_revision=expected_revision)
+
+        return await self._run(lambda: self._write(scope, [id], delete))
 
     async def delete_many(
         self, scope: Scope, ids: Sequence[str], *, filter: MemoryFilter | None = None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from lamina.domain.lexical import (
     MIN_DOCUMENTS_FOR_WEIGHTS,
     Term,
+    count_terms,
     index_terms,
     similarity,
     term_weights,
@@ -38,6 +39,6 @@ def rank_by_words(
     terms: Sequence[Term], weights: Sequence[float], pool: Iterable[MemoryEntry], limit: int
 ) -> list[SearchHit]:
     """The best of the pool by lexical similarity, ties by id; entries that hold none of the terms fall out."""
-    scored = [(similarity(terms, weights, frozenset(index_terms(each.content))), each) for each in pool]
+    scored = [(similarity(terms, weights, count_terms(index_terms(each.content))), each) for each in pool]
     found = sorted(((value, each) for value, each in scored if value > 0), key=lambda pair: (-pair[0], pair[1].id))
     return [SearchHit(entry, value) for value, entry in found[:limit]]

@@ -18,7 +18,7 @@ from lamina.adapters._shared.relevance_order import by_relevance
 from lamina.adapters.in_memory.rows import Row, Tenant, copied
 from lamina.domain.closeness import cosines
 from lamina.domain.filters import MemoryFilter
-from lamina.domain.lexical import index_terms, query_terms, similarity, term_weights
+from lamina.domain.lexical import count_terms, index_terms, query_terms, similarity, term_weights
 from lamina.domain.memory import UNSET, Layer, MemoryEntry, Unset, Vector
 from lamina.domain.scope import Scope
 from lamina.domain.validation import check_entry, check_vector
@@ -39,6 +39,7 @@ from lamina.ports.memory_adapter import (
     check_in_scope,
     check_meta,
     check_meta_value,
+    check_revision,
     check_updates,
 )
 
@@ -125,9 +126,9 @@ class InMemoryAdapter(MemoryAdapter):
                     done.append(False)
         return done
 
-    async def delete(self, scope: Scope, id: str) -> bool:
+    async def delete(self, scope: Scope, id: str, *, expected_revision: int | None = None) -> bool:
         with self._lock:
-            return self._delete(scope, id)
+            return self._delete(scope, id, expected_revision)
 
     async def delete_many(
         self, scope: Scope, ids: Sequence[str], *, filter: MemoryFilter | None = None
@@ -284,13 +285,10 @@ class InMemoryAdapter(MemoryAdapter):
         old = self._row(scope, update.id)
         if old is None:
             return False
-        revision = old.entry.revision
-        if update.expected_revision not in {None, revision}:
-            expected = f"it has revision {revision}, not {update.expected_revision}"
-            raise Conflict(f"The memory {update.id!r}", expected)
+        check_revision(old.entry, update.expected_revision)
         changes = dict(update.changes)
         if not changes.keys() <= UNREVISED_FIELDS:
-            changes["revision"] = revision + 1
+            changes["revision"] = old.entry.revision + 1
         changed = old.entry.replace(**changes)
         check_entry(changed)
         check_in_scope(scope, changed)
@@ -306,13 +304,15 @@ class InMemoryAdapter(MemoryAdapter):
         if old is not None and old.entry.content == entry.content:
             row = Row(entry, old.digest, old.terms, past)
         else:
-            row = Row(entry, entry.digest, frozenset(index_terms(entry.content)), past)
+            row = Row(entry, entry.digest, count_terms(index_terms(entry.content)), past)
         self._tenants.setdefault(entry.tenant, Tenant()).put(row)
         self._undo.append((entry.tenant, entry.id, old))
 
-    def _delete(self, scope: Scope, id: str) -> bool:
-        if self._row(scope, id) is None:
+    def _delete(self, scope: Scope, id: str, expected_revision: int | None = None) -> bool:
+        row = self._row(scope, id)
+        if row is None:
             return False
+        check_revision(row.entry, expected_revision)
         self._tenant(scope).remove(id)
         return True
 
@@ -325,7 +325,7 @@ class InMemoryAdapter(MemoryAdapter):
 
     def _count_terms(self, scope: Scope, terms: Sequence[str], now: datetime) -> TermStatistics:
         rows = builtins.list(self._admitted(scope, MemoryFilter(now=now)))
-        return TermStatistics(len(rows), {term: sum(term in row.terms for row in rows) for term in terms})
+        return TermStatistics(len(rows), {term: sum(term in row.terms.counts for row in rows) for term in terms})
 
 
 def _best(rows: Sequence[Row], similarities: Sequence[float], options: SearchOptions) -> list[SearchHit]:

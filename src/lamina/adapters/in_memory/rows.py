@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC
 from typing import Any, Final
 
+from lamina.domain.lexical import TermCounts
 from lamina.domain.memory import MemoryEntry, Vector
 from lamina.errors import EmbeddingDimensionError
 
@@ -21,7 +22,7 @@ class Row:
 
     entry: MemoryEntry
     digest: str
-    terms: frozenset[str]
+    terms: TermCounts
     past: tuple[MemoryEntry, ...]
 
 

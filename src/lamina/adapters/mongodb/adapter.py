@@ -216,12 +216,12 @@ class MongoDBAdapter(RecordAdapter):
         return {**dict.fromkeys(words, 0), **{keys[each["_id"]]: each["documents"] for each in found}}
 
     def _matching(self, terms: Sequence[Term], options: SearchOptions) -> builtins.list[SearchHit]:
-        """The server ranks by the same weights as the final ranking, so no more are read than are returned."""
+        """The server takes those that hold most by weight; the final ranking also counts repeats and length."""
         scope, now = options.scope, options.filter.now
         documents = self._count(scope, MemoryFilter(now=now))
         weights = rarity(terms, documents, lambda words: self._frequencies(scope, words, now))
         match = match_of(scope, options.filter)
-        ranked = self._ids(by_words(match, terms, weights, options.limit + _MARGIN))
+        ranked = self._ids(by_words(match, terms, weights, 2 * options.limit + 100))
         shown = _shown(include_embeddings=options.include_embeddings)
         pool = [entry_of(each) for each in self._found(ranked, shown, match)]
         return rank_by_words(terms, weights, pool, options.limit)

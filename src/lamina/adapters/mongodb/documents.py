@@ -26,7 +26,7 @@ from lamina.domain.instants import from_micros, to_micros
 from lamina.domain.memory import MemoryEntry
 
 __all__ = ["NEVER", "WHOLE", "WITHOUT_VECTOR", "Mark", "changed_fields", "entry_of", "id_of", "past_of"]
-__all__ += ["past_entry", "removal_date", "stored_of", "word_key"]
+__all__ += ["past_entry", "removal_date", "stored_of", "word_key", "words_of"]
 
 NEVER: Final = 2**63 - 1
 """`ends` of what does not expire: so that every live document has `ends` greater than now."""
@@ -48,6 +48,11 @@ class Mark(NamedTuple):
 def id_of(*parts: str | int) -> Binary:
     """The `_id` of what these parts identify: a tenant and an id or a key, and for a former version its number too."""
     return Binary(hashlib.sha256(json.dumps(parts).encode()).digest())
+
+
+def words_of(content: str) -> list[str]:
+    """What is indexed of a text, as `words`."""
+    return [word_key(word) for word in distinct_terms(content)]
 
 
 def changed_fields(entry: MemoryEntry, old: MemoryEntry | None) -> dict[str, Any]:
@@ -72,7 +77,7 @@ def changed_fields(entry: MemoryEntry, old: MemoryEntry | None) -> dict[str, Any
     if old is None or (entry.access_count, entry.last_accessed_at) != (old.access_count, old.last_accessed_at):
         fields |= {"reads": entry.access_count, "read_at": _micros(entry.last_accessed_at)}
     if old is None or entry.content != old.content:
-        fields |= {"words": [word_key(word) for word in distinct_terms(entry.content)], "digest": entry.digest}
+        fields |= {"words": words_of(entry.content), "digest": entry.digest}
     if old is None or repr(entry.metadata) != repr(old.metadata):  # to which 1 and True are not the same
         fields |= {"tokens": leaf_tokens(entry.metadata), "leaves": list(_leaves((), entry.metadata))}
     if old is None or entry.embedding is not old.embedding:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pymongo import ASCENDING, DESCENDING, IndexModel, MongoClient
+from pymongo import ASCENDING, DESCENDING, IndexModel, MongoClient, UpdateOne
 from pymongo.collection import Collection
 from pymongo.errors import DuplicateKeyError
 from pymongo.read_concern import ReadConcern
@@ -12,13 +12,14 @@ from pymongo.read_preferences import Primary
 
 from lamina.adapters._shared.layout_version import made_by_newer
 from lamina.adapters.mongodb.commits import DURABLE, Collections
-from lamina.adapters.mongodb.documents import id_of
+from lamina.adapters.mongodb.documents import WITHOUT_VECTOR, entry_of, id_of, words_of
 from lamina.adapters.mongodb.failures import BACKEND, damaged
 from lamina.domain.lexical import ANALYZER_VERSION
 
 __all__ = ["COUNTER", "VERSION", "collections_of", "prepare"]
 
 VERSION: Final = 1
+_PAGE: Final = 500
 
 COUNTER: Final = id_of("", "count of insertions")
 _LAYOUT: Final = id_of("", "layout")
@@ -53,7 +54,9 @@ def collections_of(client: MongoClient[dict[str, Any]], database: str, table: st
 
 
 def prepare(collections: Collections, *, with_vector_index: bool) -> None:
-    """Make what is missing; several processes may do it at the same time.
+    """Make what is missing, and index all contents anew if an earlier version of the analyzer did it.
+
+    Several processes may do it at the same time.
 
     Raises:
         StoreDamaged: the collection is not ours, or a newer Lamina's. Nothing is changed.
@@ -71,6 +74,22 @@ def prepare(collections: Collections, *, with_vector_index: bool) -> None:
             collections.controls.update_one({"_id": document["_id"]}, {"$setOnInsert": document}, upsert=True)
         except DuplicateKeyError:  # another process was faster
             continue
+    if layout is not None and layout["words"] < ANALYZER_VERSION:
+        _index_anew(collections)
+
+
+def _index_anew(collections: Collections) -> None:
+    changes = []
+    for document in collections.memories.find({}, {**WITHOUT_VECTOR, "mark": 1}):
+        words = words_of(entry_of(document).content)
+        as_read = {"_id": document["_id"], "mark": document["mark"]}  # what was written since has its words
+        changes.append(UpdateOne(as_read, {"$set": {"words": words}}))
+        if len(changes) == _PAGE:
+            collections.memories.bulk_write(changes, ordered=False)
+            changes = []
+    if changes:
+        collections.memories.bulk_write(changes, ordered=False)
+    collections.controls.update_one({"_id": _LAYOUT}, {"$max": {"words": ANALYZER_VERSION}})
 
 
 def _check(layout: dict[str, Any], name: str) -> None:

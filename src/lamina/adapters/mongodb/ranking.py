@@ -39,7 +39,7 @@ def by_closeness(match: Stage, towards: Sequence[float], limit: int, version: Se
 
 
 def by_words(match: Stage, terms: Sequence[Term], weights: Sequence[float], limit: int) -> list[Stage]:
-    """The ids of those that hold the most of the terms by weight: the measure of the final ranking."""
+    """The ids of those that hold the most of the terms by weight."""
     forms = [word_key(form) for term in terms for form in term.forms]
     parts = [
         {"$cond": [{"$or": [{"$in": [word_key(form), "$words"]} for form in term.forms]}, weight, 0]}

@@ -174,9 +174,11 @@ class PostgresAdapter(MemoryAdapter):
 
         return await self._update(scope, updates, change, expected_meta)
 
-    async def delete(self, scope: Scope, id: str) -> bool:
-        [done] = await self.delete_many(scope, [id])
-        return done
+    async def delete(self, scope: Scope, id: str, *, expected_revision: int | None = None) -> bool:
+        def delete(draft: Draft) -> bool:
+            return draft.delete(scope, id, expected_revision=expected_revision)
+
+        return await self._write(scope, lambda collection: writing.change(collection, [id], delete, embeddings=False))
 
     async def delete_many(
         self, scope: Scope, ids: Sequence[str], *, filter: MemoryFilter | None = None

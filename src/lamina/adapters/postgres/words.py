@@ -1,4 +1,6 @@
-"""Keyword search: the index of words gives the candidates, and the server ranks them by lexical similarity.
+"""Keyword search: the index of words gives the candidates, and the server takes those that hold most by weight.
+
+The final ranking also counts repeats and length.
 
 A small scope is looked through instead. Otherwise the index is asked first, in a query of its own: in one with a table
 that has policies, PostgreSQL would put the policy before the index, and not use it.
@@ -46,7 +48,7 @@ def matching(collection: Collection, terms: Sequence[Term], options: SearchOptio
     condition = admitted(options.scope, options.filter)
     query = "SELECT m.seq FROM {rows} WHERE {condition} ORDER BY {score} DESC, m.id LIMIT %s"
     hashes = hashes_of(collection.tenant, forms_of(terms))
-    parameters = (hashes, *condition.parameters, *score.parameters, options.limit)
+    parameters = (hashes, *condition.parameters, *score.parameters, 2 * options.limit + 100)
     rows = collection.execute(query, parameters, rows=_rows(documents), condition=condition.text, score=score.text)
     pool = entries_by_seq(collection, [seq for (seq,) in rows], embeddings=options.include_embeddings)
     return rank_by_words(terms, weights, pool, options.limit)

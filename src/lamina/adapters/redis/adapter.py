@@ -16,6 +16,7 @@ from lamina.adapters._shared.options import DEFAULT_TABLE
 from lamina.adapters._shared.record_adapter import RecordAdapter
 from lamina.adapters._shared.records import Change, Commit, Control, Stale, Stored
 from lamina.adapters._shared.threads import not_open
+from lamina.adapters.redis.analyzer import follow_analyzer
 from lamina.adapters.redis.conditions import (
     Both,
     Has,
@@ -40,16 +41,12 @@ from lamina.adapters.redis.options import read_options
 from lamina.adapters.redis.server import Server, as_json, has_query_engine
 from lamina.domain.filters import Filter, MemoryFilter
 from lamina.domain.instants import to_micros
-from lamina.domain.lexical import ANALYZER_VERSION
 from lamina.domain.memory import Layer, MemoryEntry, Vector
 from lamina.domain.scope import Scope
-from lamina.errors import AdapterError, StoreDamaged
+from lamina.errors import AdapterError
 from lamina.ports.memory_adapter import HISTORY_KEPT, Capability, ListOptions, Order, SearchHit, SearchOptions
 
 __all__ = ["RedisAdapter"]
-
-LAYOUT: Final = 1
-"""The version of what is kept; grows when an older Lamina could not read it."""
 
 GRACE: Final = 600_000
 """Milliseconds for which an expired memory is kept, since the clocks of machines differ."""
@@ -131,7 +128,7 @@ class RedisAdapter(RecordAdapter):
         options = self._options
         server = self._server_or_none = Server(options)
         self._evicts = server.check(accept_eviction=options.accept_eviction)
-        self._check_layout()
+        follow_analyzer(server, self._names, options.place)
         is_there = options.query_engine is not False and has_query_engine(server.client)
         if options.query_engine and not is_there:
             remedy = "Use Redis 8 or newer, or load the module; or leave query_engine out."
@@ -149,16 +146,6 @@ class RedisAdapter(RecordAdapter):
         if self._server_or_none is not None:
             self._server_or_none.close()
         self._server_or_none = self._index = None
-
-    def _check_layout(self) -> None:
-        key = self._names.key("layout")
-        ours = f"{LAYOUT} {ANALYZER_VERSION}"
-        if self._server.client.set(key, ours, nx=True):
-            return
-        found = bytes(self._server.read("GET", key) or b"").decode("ascii", "replace")
-        if found != ours:
-            problem = f"the table on {self._options.place} has the layout {found!r:.40}, and this Lamina knows {ours!r}"
-            raise StoreDamaged(BACKEND, problem, "Upgrade Lamina, or give another table or prefix.")
 
     @property
     def _server(self) -> Server:

@@ -50,6 +50,7 @@ __all__ = [
     "tag_token",
     "tenant_token",
     "word_token",
+    "words_of",
 ]
 
 BACKEND: Final = "redis"
@@ -155,6 +156,11 @@ def word_token(word: str) -> str:
     return word if plain else f"_{_hash(word)}"
 
 
+def words_of(content: str) -> str:
+    """What the query engine indexes of a text, as `w`."""
+    return " ".join(map(word_token, distinct_terms(content)))
+
+
 def membership(entry: MemoryEntry) -> str:
     """What the sets file the entry under."""
     return entry.layer.value[0] + _hash(entry.owner) + _hash(entry.namespace) + entry.digest[:32]
@@ -190,7 +196,7 @@ def row_of(tenant: str, entry: MemoryEntry, *, words: bool = True, vector: bool 
         EXPIRES.field: _NEVER_NUMBER if entry.expires_at is None else str(to_micros(entry.expires_at)),
     }
     if words:
-        index["w"] = " ".join(map(word_token, distinct_terms(entry.content)))
+        index["w"] = words_of(entry.content)
     if vector and entry.embedding is not None:
         index |= _vector_fields(entry.embedding)
     return Row({"d": text_of_entry(entry), "p": membership(entry)}, index, membership(entry))

@@ -23,7 +23,7 @@ from lamina.errors import AdapterError, ConfigError
 __all__ = ["Server"]
 
 _OLDEST: Final = (6, 2)
-_SCRIPTS: Final = ("commit", "load", "alike", "count", "scan")
+_SCRIPTS: Final = ("commit", "load", "alike", "count", "reindex", "scan")
 
 
 class Server:

@@ -146,8 +146,8 @@ class SqliteAdapter(MemoryAdapter):
 
         return await self._write(change)
 
-    async def delete(self, scope: Scope, id: str) -> bool:
-        return await self._write(lambda writing: writing.delete(scope, id))
+    async def delete(self, scope: Scope, id: str, *, expected_revision: int | None = None) -> bool:
+        return await self._write(lambda writing: writing.delete(scope, id, expected_revision=expected_revision))
 
     async def delete_many(
         self, scope: Scope, ids: Sequence[str], *, filter: MemoryFilter | None = None

@@ -17,7 +17,7 @@ from lamina.adapters.sqlite.partitions import Reach, bounds, resolve
 from lamina.adapters.sqlite.reading import condition_of, count, some_expired
 from lamina.adapters.sqlite.tables import Collection
 from lamina.domain.filters import MemoryFilter
-from lamina.domain.lexical import MIN_DOCUMENTS_FOR_WEIGHTS, Term, similarity, term_weights
+from lamina.domain.lexical import MIN_DOCUMENTS_FOR_WEIGHTS, Term, count_terms, similarity, term_weights
 from lamina.ports.memory_adapter import SearchOptions, TermStatistics
 
 __all__ = ["matching", "statistics"]
@@ -43,7 +43,7 @@ def matching(
     )
     ranked = []
     for key, id, words in collection.execute(query, (json_list(pool),)):
-        ranked.append((-similarity(terms, weights, set(words.split(" "))), pool[key], id, key))
+        ranked.append((-similarity(terms, weights, count_terms(words.split(" "))), pool[key], id, key))
     return [(key, -negated) for negated, _, _, key in sorted(ranked)[: options.limit]]
 
 

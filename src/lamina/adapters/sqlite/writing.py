@@ -26,13 +26,14 @@ from lamina.domain.lexical import index_terms
 from lamina.domain.memory import MemoryEntry
 from lamina.domain.scope import Scope
 from lamina.domain.validation import check_entry
-from lamina.errors import Conflict, EmbeddingDimensionError
+from lamina.errors import EmbeddingDimensionError
 from lamina.ports.memory_adapter import (
     HISTORY_FIELDS,
     HISTORY_KEPT,
     UNREVISED_FIELDS,
     check_in_scope,
     check_meta_value,
+    check_revision,
     check_updates,
 )
 
@@ -97,8 +98,7 @@ class Writing:
         if found is None or not scope.admits(found[1]):
             return False
         key, old = found
-        if expected_revision is not None and old.revision != expected_revision:
-            raise Conflict(f"The memory {id!r}", f"it has the revision {old.revision}, not {expected_revision}")
+        check_revision(old, expected_revision)
         new = old.replace(**updates)
         check_entry(new)
         check_in_scope(scope, new)
@@ -112,13 +112,16 @@ class Writing:
             self._set_vector(key, vector)
         return True
 
-    def delete(self, scope: Scope, id: str, filter: MemoryFilter | None = None) -> bool:
+    def delete(
+        self, scope: Scope, id: str, filter: MemoryFilter | None = None, *, expected_revision: int | None = None
+    ) -> bool:
         """As `MemoryAdapter.delete`, for an entry that passes the filter, if there is one."""
         found = find_by_id(self._collection, scope.tenant, id)
         if found is None or not scope.admits(found[1]):
             return False
         if filter is not None and not filter.matches(self._with_vector(*found)):
             return False
+        check_revision(found[1], expected_revision)
         self._remove(*found)
         return True
 

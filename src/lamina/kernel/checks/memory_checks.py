@@ -107,6 +107,13 @@ def _memories_long(subject: Subject) -> Verdict:
     return fine("memories are short")
 
 
+def _packs_damaged(subject: Subject) -> Verdict:
+    if damages := subject.kept.pack_damages:
+        problem = f"of the packs: {'; '.join(damages)}"
+        return fault(problem, "Put a backup in its place, or take what can still be read along by `export_entries`.")
+    return fine("the packs are sound, as far as their store can tell")
+
+
 def _version_one_waiting(subject: Subject) -> Verdict:
     if subject.kept.is_earlier_waiting:
         problem = "memories of version 1 are read where they are: by words alone, and not to be edited"
@@ -128,5 +135,6 @@ MEMORY_CHECKS: Final = (
     Check("memories-faded", _memories_faded),
     Check("never-decayed", _never_decayed),
     Check("memories-long", _memories_long),
+    Check("packs-damaged", _packs_damaged),
     Check("version-one-waiting", _version_one_waiting),
 )

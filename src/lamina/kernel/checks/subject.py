@@ -73,6 +73,8 @@ class Stock:
     """Whether the settings name a file of version 1 that was not copied over."""
     damages: list[str]
     """What the stores themselves find wrong."""
+    pack_damages: list[str]
+    """What the packs' own store and index find wrong besides."""
 
     @property
     def embeddable(self) -> int:

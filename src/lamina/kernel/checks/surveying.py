@@ -35,6 +35,7 @@ _FLOOR: Final = 0.1
 
 async def survey(parts: Parts, *, config: LaminaConfig, clock: Clock) -> Stock:
     """What is in the stores, expired memories and archived threads left out."""
+    damages = await _damages(parts)
     return Stock(
         memories=await _memories(parts, clock()),
         is_earlier_waiting=await _is_earlier_waiting(parts, config),
@@ -44,7 +45,8 @@ async def survey(parts: Parts, *, config: LaminaConfig, clock: Clock) -> Stock:
             *await _threads(parts, ThreadKind.SESSION),
         ],
         chunks=await _chunks(parts, clock),
-        damages=await _damages(parts),
+        damages=damages,
+        pack_damages=[each for each in await parts.packs.check() if each not in damages],
     )
 
 
@@ -140,7 +142,7 @@ async def _chunks(parts: Parts, clock: Clock) -> ChunkFacts:
 async def _damages(parts: Parts) -> list[str]:
     """What the stores find wrong, as far as they can look; parts in one file may find the same."""
     told: dict[str, None] = {}
-    stores: list[Any] = [parts.memory.adapter, parts.chunks, parts.state, parts.pack_store]
+    stores: list[Any] = [parts.memory.adapter, parts.chunks, parts.state]
     for store in stores:
         check = getattr(store, "check", None)
         if check is not None:

@@ -72,6 +72,11 @@ class Body:
         self._given = True
         return {"type": "http.request", "body": self._kept, "more_body": False}
 
+    async def as_stream(self) -> Message:
+        """As it comes, for whoever keeps nothing of it: of any length that a body may have at all."""
+        self.limit = max(self.limit, self._stream_limit)
+        return await self._counted()
+
     async def _counted(self) -> Message:
         route = self._scope.get("route")
         if self.is_streamed and isinstance(route, APIRoute) and route.body_field is None:

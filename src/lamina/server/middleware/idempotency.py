@@ -20,7 +20,8 @@ from lamina.domain.idempotency import KeptResponse, RequestState
 from lamina.errors import LaminaError
 from lamina.ports.clock import Clock
 from lamina.server.authentication import PRINCIPAL
-from lamina.server.middleware.bodies import body_of, problem_of_http
+from lamina.server.middleware.bodies import Body, body_of, problem_of_http
+from lamina.server.middleware.stream_digest import StreamDigest
 from lamina.server.principal import Principal
 from lamina.server.problems import PROBLEM, Problem, problem_of, problem_response, send_problem
 from lamina.server.requests import Requests
@@ -33,6 +34,8 @@ _PURGED_EVERY: Final = 600.0
 _METHODS: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _KEY: Final = re.compile("[\x21-\x7e]{1,255}")
 _NOT_KEPT: Final = frozenset({"content-length", "transfer-encoding", "connection", "date", "set-cookie"})
+_MARK: Final = "lamina-request-body"
+"""What was read of the request's body (`StreamDigest.mark`), kept among the headers of its answer and never sent."""
 _STREAMS: Final = ("text/event-stream", "application/x-ndjson")
 
 log = logging.getLogger(__name__)
@@ -59,7 +62,7 @@ class Idempotency:
             await self._app(scope, receive, send)
             return
         try:
-            request = await _read(scope, principal, keys)
+            request = _Request(principal, _key_of(keys), scope, await _kept_body(scope))
             await self._purge_now_and_then()
             await self._once(request, scope, receive, send)
         except Problem as error:
@@ -74,25 +77,28 @@ class Idempotency:
         place = (request.tenant, request.caller, request.key)
         begun = await self._requests.begin(*place, request.fingerprint, now=now, lease_until=now + self._lease)
         if begun.state is RequestState.MISMATCH:
-            detail = "The key was used for another request. Make a new key for each request."
-            raise Problem(422, "idempotency_key_reused", "The key belongs to another request", detail)
+            raise _reused()
         if begun.state is RequestState.IN_PROGRESS:
             detail = "A request with this key is being done. Ask again a little later."
             raise Problem(409, "in_progress", "The request is under way", detail, headers={"Retry-After": "1"})
+        body = body_of(scope)
         if begun.response is not None:
+            if body.is_streamed and not await _is_alike(begun.response, body):
+                raise _reused()
             await _replay(begun.response, send)
             return
         claim = begun.claim or ""
-        answer = _Answer(send)
+        answer, read = _Answer(send), StreamDigest(receive)
         try:
-            await self._app(scope, receive, answer.send)
+            await self._app(scope, read.receive if body.is_streamed else receive, answer.send)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await self._requests.abandon(*place, claim)
             raise
         with anyio.CancelScope(shield=True):  # what was done is kept, though nobody waits any more
             if answer.is_final:
-                await self._requests.finish(*place, claim, response=answer.kept(scope["path"]))
+                marked = ((_MARK, read.mark),) if body.is_streamed else ()
+                await self._requests.finish(*place, claim, response=answer.kept(scope["path"], marked))
             else:
                 await self._requests.abandon(*place, claim)
         await answer.release()
@@ -108,27 +114,44 @@ class Idempotency:
 
 
 class _Request:
-    """What tells a request from others: who makes it where, and what it asks for."""
+    """What tells a request from others: who makes it where, and what it asks for.
 
-    def __init__(self, principal: Principal, key: str, scope: Scope, body: bytes) -> None:
+    A body of None is not known yet: it is streamed, and compared when the request comes again.
+    """
+
+    def __init__(self, principal: Principal, key: str, scope: Scope, body: bytes | None) -> None:
         headers = Headers(scope=scope)
         where = [principal.id, principal.owner, scope["method"], scope["path"]]
         what = [*where, scope["query_string"].decode("latin-1"), headers.get("content-type"), headers.get("if-match")]
         self.tenant = principal.tenant
         self.key = key
         self.caller = _digest(where)
-        self.fingerprint = _digest([*what, hashlib.sha256(body).hexdigest()])
+        self.fingerprint = _digest([*what, None if body is None else hashlib.sha256(body).hexdigest()])
 
 
-async def _read(scope: Scope, principal: Principal, keys: list[str]) -> _Request:
+def _key_of(keys: list[str]) -> str:
     if len(keys) > 1 or _KEY.fullmatch(keys[0]) is None:
         problem = "must be given once, as 1 to 255 visible characters of ASCII"
         error = {"field": "header.idempotency-key", "problem": problem}
         raise Problem(422, "invalid_request", "The request cannot be taken", f"Idempotency-Key: {problem}.", (error,))
+    return keys[0]
+
+
+async def _kept_body(scope: Scope) -> bytes | None:
+    """The body, or None for lines and files, which are streamed and may be more than fits into memory."""
     body = body_of(scope)
-    # Lines and files are streamed, and may be more than fits into memory: they are told apart by their length alone.
-    read = str(body.announced).encode() if body.is_streamed else await body.whole()
-    return _Request(principal, keys[0], scope, read)
+    return None if body.is_streamed else await body.whole()
+
+
+async def _is_alike(response: KeptResponse, body: Body) -> bool:
+    """Whether the body that comes now is the one that was answered so."""
+    mark = next((value for name, value in response.headers if name == _MARK), "")
+    return await StreamDigest(body.as_stream).repeats(mark)
+
+
+def _reused() -> Problem:
+    detail = "The key was used for another request. Make a new key for each request."
+    return Problem(422, "idempotency_key_reused", "The key belongs to another request", detail)
 
 
 def _digest(parts: list[Any]) -> str:
@@ -136,7 +159,7 @@ def _digest(parts: list[Any]) -> str:
 
 
 async def _replay(response: KeptResponse, send: Send) -> None:
-    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
+    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers if name != _MARK]
     headers.append((b"idempotency-replayed", b"true"))
     headers.append((b"content-length", str(len(response.body)).encode()))
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
@@ -170,14 +193,15 @@ class _Answer:
         status: int = self._held[0]["status"] if self._held else HTTPStatus.INTERNAL_SERVER_ERROR
         return status < HTTPStatus.INTERNAL_SERVER_ERROR
 
-    def kept(self, path: str) -> KeptResponse:
-        """What is kept: the answer, or if it is too long, that the request was done."""
+    def kept(self, path: str, marked: tuple[tuple[str, str], ...]) -> KeptResponse:
+        """What is kept: the answer, or if it is too long, that the request was done; `marked` beside it."""
         if self._passes:
-            return _too_long(path)
+            return _too_long(path, marked)
         start = self._held[0]
         headers = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in start["headers"]]
         body = b"".join(each.get("body", b"") for each in self._held[1:])
-        return KeptResponse(start["status"], tuple(each for each in headers if each[0] not in _NOT_KEPT), body)
+        kept = (each for each in headers if each[0] not in _NOT_KEPT)
+        return KeptResponse(start["status"], (*marked, *kept), body)
 
     async def release(self) -> None:
         """Send what was held back."""
@@ -190,7 +214,7 @@ class _Answer:
         return headers.get("content-type", "").startswith(_STREAMS)
 
 
-def _too_long(path: str) -> KeptResponse:
+def _too_long(path: str, marked: tuple[tuple[str, str], ...]) -> KeptResponse:
     detail = "The request was done; its answer was too long to be kept. Read what it has changed."
     problem = Problem(409, "answer_not_kept", "The request was done before", detail)
-    return KeptResponse(409, (("content-type", PROBLEM),), bytes(problem_response(path, problem).body))
+    return KeptResponse(409, (*marked, ("content-type", PROBLEM)), bytes(problem_response(path, problem).body))

@@ -44,7 +44,7 @@ class Observing:
         began = time.perf_counter()
         token = request_id.set(id)
         try:
-            with observed_by(self._metrics.memory_operation):
+            with observed_by(self._metrics):
                 await self._answered(scope, receive, answer)
         finally:
             self._note(scope, answer, time.perf_counter() - began)

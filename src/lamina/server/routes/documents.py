@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import PurePosixPath
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import anyio.to_thread
-from fastapi import APIRouter, Query, Request, Response, status
+from fastapi import APIRouter, Depends, Query, Request, Response, status
 
 from lamina.domain import document as domain
 from lamina.errors import DocumentNotFound, InvalidInput, MissingExtra, ScopeError
@@ -16,6 +16,7 @@ from lamina.server.paging import Page, Paging
 from lamina.server.problems import Problem
 from lamina.server.routes.segments import SegmentRoute
 from lamina.server.wire.documents import (
+    METADATA_PARAMETER,
     Chunk,
     Document,
     DocumentStatistics,
@@ -25,6 +26,7 @@ from lamina.server.wire.documents import (
     Retrieved,
     Size,
     Strategy,
+    metadata_of_file,
 )
 from lamina.server.wire.strict import Flag, Name
 
@@ -66,10 +68,11 @@ async def ingest_document(caller: Writer, response: Response, body: NewDocument)
     status_code=status.HTTP_201_CREATED,
     summary="Take a file in",
     openapi_extra={
+        "parameters": [METADATA_PARAMETER],
         "requestBody": {
             "required": True,
             "content": {each: {"schema": {} if "json" in each else BYTES} for each in (*SUFFIXES, ANY)},
-        }
+        },
     },
 )
 async def ingest_file(
@@ -78,6 +81,7 @@ async def ingest_file(
     response: Response,
     *,
     source: Annotated[Name, Query(description="What the document is known by, such as `report.pdf`. Nothing is read.")],
+    metadata: Annotated[dict[str, Any], Depends(metadata_of_file)],
     owner: Name | None = None,
     chunk_strategy: Strategy | None = None,
     chunk_size: Size | None = None,
@@ -97,17 +101,19 @@ async def ingest_file(
         chunk_size=chunk_size,
         chunk_overlap=chunk_overlap,
         replace=replace,
+        **metadata,
     )
     return await _taken_in(caller, response, id, whose)
 
 
 @router.get("", summary="List documents")
 async def list_documents(caller: Reader, paging: Paging, owner: Name | None = None) -> Page[Document]:
-    """By source and then id. With an owner: that owner's own, and those that all share."""
-    rows = await caller.kernel.rag.list_documents(
-        owner=caller.owner(owner), limit=paging.limit + 1, offset=paging.offset
-    )
-    return paging.counted(rows, Document.of)
+    """By source and then id. With an owner: that owner's own, and those that all share.
+
+    Pages tile, whatever is added or deleted meanwhile.
+    """
+    rows = await caller.kernel.rag.list_documents(owner=caller.owner(owner), limit=paging.limit + 1, after=paging.name)
+    return paging.sorted(rows, Document.of, lambda head: (head.source, head.id))
 
 
 @router.get("/stats", summary="How many documents there are")
@@ -142,9 +148,10 @@ async def delete_document(caller: Writer, id: Name, owner: Name | None = None) -
 
 @router.get("/{id}/chunks", summary="The chunks of a document")
 async def list_chunks(caller: Reader, paging: Paging, id: Name, owner: Name | None = None) -> Page[Chunk]:
-    """All of them in order, with the score 1."""
+    """All of them in order, with the score 1. A cursor is refused once the document was taken in anew."""
     rows = await caller.kernel.rag.chunks(id, owner=caller.owner(owner))
-    return paging.counted(rows[paging.offset : paging.offset + paging.limit + 1], Chunk.of)
+    place = paging.behind([row.id for row in rows])
+    return paging.sorted(rows[place : place + paging.limit + 1], Chunk.of, lambda chunk: (chunk.id,))
 
 
 async def _found(caller: Caller, id: str, owner: str | None) -> domain.Document:

@@ -62,13 +62,17 @@ def _reader_of_metrics(request: Request) -> None:
 
 @router.get(
     "/metrics",
-    summary="What the process has done, for Prometheus",
+    summary="What the process has done and what is stored, for Prometheus",
     response_class=Response,
     responses={200: {"content": {"text/plain": {}}, "description": "Counts in the text format of Prometheus."}},
     dependencies=[Depends(_reader_of_metrics)],
 )
 async def metrics(request: Request) -> Response:
-    """Counts of this process alone. Unless the settings say otherwise, needs a token with the scope `admin`."""
+    """What this process has done, and what is stored, counted at most every five minutes.
+
+    Unless the settings say otherwise, needs a token with the scope `admin`.
+    """
+    await request.app.state.inventory.refresh()
     return Response(request.app.state.metrics.exposition(), headers={"Content-Type": CONTENT_TYPE})
 
 

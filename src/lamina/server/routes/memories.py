@@ -127,8 +127,10 @@ async def forget_memory(
 ) -> None:
     """With its text index, vector and history."""
     found = await _found(caller, id, owner)
-    precondition.check(found.revision)
-    if not await caller.kernel.memory_engine.forget(id, owner=caller.owner(owner)):
+    expected = precondition.check(found.revision)
+    with precondition.held():
+        gone = await caller.kernel.memory_engine.forget(id, owner=caller.owner(owner), expected_revision=expected)
+    if not gone:
         raise MemoryNotFound(id)
 
 
@@ -137,7 +139,8 @@ async def memory_history(caller: Reader, paging: Paging, id: Name, owner: Name |
     """Its earlier versions, the oldest first, without the present one."""
     await _found(caller, id, owner)
     versions = await caller.kernel.memory_engine.history(id, owner=caller.owner(owner))
-    return paging.counted(versions[paging.offset : paging.offset + paging.limit + 1], Memory.of)
+    rows = [each for each in versions if each.revision > paging.number]
+    return paging.sorted(rows[: paging.limit + 1], Memory.of, lambda version: (version.revision,))
 
 
 async def _found(caller: Caller, id: str, owner: str | None) -> MemoryEntry:

@@ -9,14 +9,21 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import APIRouter, Query, Response, status
 from pydantic import StringConstraints
 
-from lamina.domain.pack import MemoryType, PackMemory
-from lamina.errors import MemoryNotFound
-from lamina.server.numbered_pages import Found, NumberedPage, Single
+from lamina.domain.pack import MemoryType, PackHit, PackMemory
+from lamina.errors import InvalidInput, MemoryNotFound
+from lamina.server.numbered_pages import Found, Many, NumberedPage, Single
 from lamina.server.pack_callers import PackCaller, PackReader, PackWriter
 from lamina.server.preconditions import OptionalPrecondition, set_etag
 from lamina.server.routes.segments import SegmentRoute
 from lamina.server.wire.memories import Weakness
-from lamina.server.wire.pack_memories import MemoryChanges, NewPackMemory, PackMemoryShown, Retrieve, Supersede
+from lamina.server.wire.pack_memories import (
+    MemoryChanges,
+    NewPackMemories,
+    NewPackMemory,
+    PackMemoryShown,
+    Retrieve,
+    Supersede,
+)
 from lamina.server.wire.packs import PackName
 from lamina.server.wire.strict import VISIBLE, Flag, Name, Tag, Unit
 
@@ -29,7 +36,7 @@ Include = Annotated[
 ]
 Question = Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=VISIBLE)]
 """A query that is part of a URL; longer ones go into a body, to `/utils/search/retrieve`."""
-_NO_SCORES: Final[Mapping[str, float | None]] = MappingProxyType({})
+_NO_HITS: Final[Mapping[str, PackHit]] = MappingProxyType({})
 
 
 @router.get("/context-packs/{pack_name}/memories", response_model_exclude_unset=True, summary="Memories of a pack")
@@ -44,14 +51,18 @@ async def list_memories(
     tag: Annotated[list[Tag] | None, Query(max_length=100, description="Each must be there.")] = None,
     min_confidence: Unit = 0.0,
     include_superseded: Flag = False,
+    include_archived: Flag = False,
     touch: Flag = True,
     include: Include = None,
     owner: Name | None = None,
 ) -> Found[PackMemoryShown]:
-    """Oldest first, or with a `query` the best first, cut from the best that the server gives at once.
+    """Oldest first, or with a `query` the best first, of which no page goes beyond the best 100.
+
+    That bound is the server's `max_results`, if it is lower; a page behind it is refused.
 
     Being listed is being read: those of the page, and no others, come back whole and count one access, unless `touch`
-    is off; then they are shown as their tiers have left them.
+    is off; then they are shown as their tiers have left them. Archived ones, which no `query` finds, are listed where
+    they are asked for, without their text, and do not come back by that.
     """
     page = asked_page.at_most(caller.max_results)
     asked: dict[str, Any] = {
@@ -63,7 +74,10 @@ async def list_memories(
         "owner": caller.owner(owner),
     }
     if query is not None:
+        if include_archived:
+            raise InvalidInput("include_archived", "goes with no query", "List without one: nothing archived is found.")
         return await _best(caller, pack_name, page, query=query, asked=asked, touch=touch, include=include)
+    asked["include_archived"] = include_archived
     total = await caller.packs.count_memories(pack_name, **asked)
     memories = await caller.packs.memories(pack_name, **asked, touch=touch, limit=page.limit, offset=page.offset)
     return Found(data=await _shown(caller, memories, include), pagination=page.of(total))
@@ -84,6 +98,20 @@ async def add_memory(
     return _single(response, memory)
 
 
+@router.post(
+    "/context-packs/{pack_name}/memories/batch",
+    status_code=status.HTTP_201_CREATED,
+    response_model_exclude_unset=True,
+    summary="Add memories",
+)
+async def add_memories(
+    caller: PackWriter, *, pack_name: PackName, body: NewPackMemories, owner: Name | None = None
+) -> Many[PackMemoryShown]:
+    """All or none, and in this order; each as if it was added alone."""
+    added = await caller.packs.add_many(pack_name, [each.given() for each in body.memories], owner=caller.owner(owner))
+    return Many(data=[PackMemoryShown.of(each) for each in added])
+
+
 @router.post("/search/retrieve", response_model_exclude_unset=True, summary="Find memories in packs")
 async def retrieve_memories(caller: PackReader, body: Retrieve) -> Found[PackMemoryShown]:
     """Phase two: the best memories of packs that are named by their ids, merged by score. They count as read."""
@@ -91,9 +119,7 @@ async def retrieve_memories(caller: PackReader, body: Retrieve) -> Found[PackMem
     hits = await caller.packs.retrieve(
         body.pack_ids, **body.arguments(), limit=limit, by="id", owner=caller.owner(body.owner)
     )
-    return Found[PackMemoryShown].best(
-        [PackMemoryShown.of(hit.memory, score=hit.score) for hit in hits], limit, hits.degraded
-    )
+    return Found[PackMemoryShown].best([PackMemoryShown.of(hit.memory, hit=hit) for hit in hits], limit, hits.degraded)
 
 
 @router.get("/memories/{id}", response_model_exclude_unset=True, summary="One memory of a pack")
@@ -136,8 +162,10 @@ async def delete_memory(
 ) -> None:
     """Nobody finds it any more; it is kept, hidden, until it is deleted for good."""
     whose = caller.owner(owner)
-    precondition.check((await caller.packs.memory(id, touch=False, owner=whose)).revision)
-    if not await caller.packs.delete_memory(id, owner=whose):
+    expected = precondition.check((await caller.packs.memory(id, touch=False, owner=whose)).revision)
+    with precondition.held():
+        gone = await caller.packs.delete_memory(id, owner=whose, expected_revision=expected)
+    if not gone:
         raise MemoryNotFound(id)
 
 
@@ -146,9 +174,16 @@ async def delete_memory(
     status_code=status.HTTP_204_NO_CONTENT,
     summary="Delete a memory of a pack for good",
 )
-async def delete_memory_for_good(caller: PackWriter, id: Name, owner: Name | None = None) -> None:
-    """With its original and its vector, even if it was deleted before."""
-    if not await caller.packs.delete_memory(id, permanent=True, owner=caller.owner(owner)):
+async def delete_memory_for_good(
+    caller: PackWriter, precondition: OptionalPrecondition, id: Name, owner: Name | None = None
+) -> None:
+    """With its original and its vector, even if it was deleted before; with `If-Match`, only one that was not."""
+    whose, expected = caller.owner(owner), None
+    if not precondition.is_any:
+        expected = precondition.check((await caller.packs.memory(id, touch=False, owner=whose)).revision)
+    with precondition.held():
+        gone = await caller.packs.delete_memory(id, permanent=True, owner=whose, expected_revision=expected)
+    if not gone:
         raise MemoryNotFound(id)
 
 
@@ -202,12 +237,19 @@ async def _best(
     touch: bool,
     include: Include,
 ) -> Found[PackMemoryShown]:
-    """A page of a ranking; what is on other pages is not read."""
+    """A page of a ranking; what is on other pages is not read.
+
+    Raises:
+        InvalidInput: the page begins behind the last one that a ranking has.
+    """
+    if page.offset >= caller.max_results:
+        problem = f"begins behind the best {caller.max_results}, which are all that a query gives"
+        raise InvalidInput("page", problem, "Ask for an earlier page, or say in the query more of what is wanted.")
     ranked = await caller.packs.rank(pack, query, **asked, limit=caller.max_results)
-    scores = {hit.memory.id: hit.score for hit in ranked[page.offset : page.offset + page.limit]}
-    memories = await caller.packs.read(scores, touch=touch, owner=asked["owner"]) if scores else []
+    hits = {hit.memory.id: hit for hit in ranked[page.offset : page.offset + page.limit]}
+    memories = await caller.packs.read(hits, touch=touch, owner=asked["owner"]) if hits else []
     return Found(
-        data=await _shown(caller, memories, include, scores),
+        data=await _shown(caller, memories, include, hits),
         pagination=page.of(len(ranked)),
         degraded=[Weakness.of(each) for each in ranked.degraded],
     )
@@ -217,11 +259,11 @@ async def _shown(
     caller: PackCaller,
     memories: Sequence[PackMemory],
     include: Include,
-    scores: Mapping[str, float | None] = _NO_SCORES,
+    hits: Mapping[str, PackHit] = _NO_HITS,
 ) -> list[PackMemoryShown]:
     has_embedding = bool(include)
     wanted = await caller.packs.with_embeddings(memories) if has_embedding else memories
-    return [PackMemoryShown.of(each, has_embedding=has_embedding, score=scores.get(each.id)) for each in wanted]
+    return [PackMemoryShown.of(each, has_embedding=has_embedding, hit=hits.get(each.id)) for each in wanted]
 
 
 def _single(response: Response, memory: PackMemory) -> Single[PackMemoryShown]:

@@ -102,8 +102,27 @@ async def delete_pack(
 ) -> None:
     """With its memories; nobody finds them any more, and the name is free. They are kept, hidden."""
     whose = caller.owner(owner)
-    precondition.check((await caller.packs.get(pack_name, owner=whose)).revision)
-    if not await caller.packs.delete(pack_name, owner=whose):
+    expected = precondition.check((await caller.packs.get(pack_name, owner=whose)).revision)
+    with precondition.held():
+        gone = await caller.packs.delete(pack_name, owner=whose, expected_revision=expected)
+    if not gone:
+        raise PackNotFound(pack_name)
+
+
+@router.post("/{pack_name}/permanent-delete", status_code=status.HTTP_204_NO_CONTENT, summary="Delete a pack for good")
+async def delete_pack_for_good(
+    caller: PackWriter, precondition: OptionalPrecondition, pack_name: PackName, owner: Name | None = None
+) -> None:
+    """With its memories, their originals and vectors; so, too, those that were deleted under this name, or id.
+
+    With `If-Match` one that is not deleted yet is meant.
+    """
+    whose, expected = caller.owner(owner), None
+    if not precondition.is_any:
+        expected = precondition.check((await caller.packs.get(pack_name, owner=whose)).revision)
+    with precondition.held():
+        gone = await caller.packs.delete(pack_name, permanent=True, owner=whose, expected_revision=expected)
+    if not gone:
         raise PackNotFound(pack_name)
 
 

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, status
 
 from lamina.conversation.short_term import BaseMemory
 from lamina.conversation.tiers import ContextReport, Tier
+from lamina.domain.instants import to_micros
 from lamina.domain.message_json import message_to_json
 from lamina.errors import Conflict, InvalidInput, MessageNotFound, ScopeError
 from lamina.server.caller import Caller, Reader, Writer
@@ -47,9 +48,12 @@ Offset = Annotated[int, Query(ge=0, le=MAX_OFFSET)]
 
 @router.get("", summary="List sessions")
 async def list_sessions(caller: Reader, paging: Paging, owner: Name | None = None) -> Page[Name]:
-    """The ids of all sessions, the newest activity first."""
-    ids = await _memory(caller, owner).get_session_ids()
-    return paging.counted(ids[paging.offset : paging.offset + paging.limit + 1], str)
+    """The ids of all sessions, the newest activity first. Pages tile: nothing is shown twice.
+
+    What is begun or used meanwhile comes before the first page.
+    """
+    rows = await _memory(caller, owner).list_sessions(limit=paging.limit + 1, after=paging.instant)
+    return paging.sorted(rows, lambda row: row[1], lambda row: (to_micros(row[0]), row[1]))
 
 
 @router.delete("", summary="Delete all sessions")

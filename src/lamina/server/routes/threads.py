@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response, status
 
 from lamina.domain import thread as domain
+from lamina.domain.instants import to_micros
 from lamina.domain.message_json import message_to_json
 from lamina.domain.storable import MAX_INDEX
 from lamina.errors import Conflict, ThreadNotFound
@@ -54,11 +55,14 @@ async def create_thread(caller: Writer, response: Response, body: NewThread) -> 
 async def list_threads(
     caller: Reader, paging: Paging, *, owner: Name | None = None, status: AStatus = "active"
 ) -> Page[Thread]:
-    """Heads of threads, the newest activity first; `status` is `active`, `archived` or `all`."""
+    """Heads of threads, the newest activity first; `status` is `active`, `archived` or `all`.
+
+    Pages tile: nothing is shown twice. What is begun or used meanwhile comes before the first page.
+    """
     rows = await caller.kernel.conversation.list_threads(
-        status, owner=caller.owner(owner), limit=paging.limit + 1, offset=paging.offset
+        status, owner=caller.owner(owner), limit=paging.limit + 1, after=paging.instant
     )
-    return paging.counted(rows, Thread.of)
+    return paging.sorted(rows, Thread.of, lambda thread: (to_micros(thread.updated_at), thread.id))
 
 
 @router.get("/{id}", summary="One thread")
@@ -95,12 +99,13 @@ async def change_thread(
 async def delete_thread(
     caller: Writer, precondition: OptionalPrecondition, id: Name, owner: Name | None = None
 ) -> None:
-    """With all its messages and summaries, for good."""
+    """With all its messages and summaries, for good. `If-Match` is held against the head: no message changes it."""
     found = await _found(caller, id, owner)
-    precondition.check(found.revision)
-    with foreign_as(ThreadNotFound(id)):
-        if not await caller.kernel.conversation.delete(id, owner=caller.owner(owner)):
-            raise ThreadNotFound(id)
+    expected = precondition.check(found.revision)
+    with precondition.held(), foreign_as(ThreadNotFound(id)):
+        gone = await caller.kernel.conversation.delete(id, owner=caller.owner(owner), expected_revision=expected)
+    if not gone:
+        raise ThreadNotFound(id)
 
 
 @router.get("/{id}/messages", summary="What was said")
@@ -114,7 +119,7 @@ async def list_messages(
 ) -> Page[MessageForm]:
     """All messages that were ever added, the oldest first, as they were added. Pages tile."""
     whose = caller.owner(owner)
-    offset = min(after + paging.offset, MAX_INDEX)
+    offset = min(after + paging.number, MAX_INDEX)
     with foreign_as(ThreadNotFound(id)):
         rows = await caller.kernel.conversation.history(id, owner=whose, offset=offset, limit=paging.limit + 1)
     return paging.counted(rows, message_to_json)

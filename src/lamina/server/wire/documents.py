@@ -6,7 +6,9 @@ import inspect
 from datetime import datetime
 from typing import Annotated, Any, Final, Self
 
-from pydantic import AfterValidator, BaseModel, Field
+from fastapi import Query
+from fastapi.exceptions import RequestValidationError
+from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError
 
 from lamina.domain import document as domain
 from lamina.domain.recall import Results, SearchMode
@@ -14,10 +16,12 @@ from lamina.rag.chunking import MAX_CHUNK_SIZE, ChunkStrategy
 from lamina.rag.pipeline import RagPipeline
 from lamina.rag.rendering import render_chunks
 from lamina.rag.reports import RagStats
+from lamina.server.strict_json import MalformedJson, read_json, wrong_values
 from lamina.server.wire.memories import Weakness
 from lamina.server.wire.strict import BY_VALUE, Flag, JsonObject, Limit, Name, Rerank, StrictBody, Text, Unit
 
 __all__ = [
+    "METADATA_PARAMETER",
     "Chunk",
     "Document",
     "DocumentStatistics",
@@ -27,6 +31,7 @@ __all__ = [
     "Retrieved",
     "Size",
     "Strategy",
+    "metadata_of_file",
 ]
 
 Strategy = Annotated[ChunkStrategy, BY_VALUE]
@@ -45,6 +50,48 @@ def _without_taken(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 Metadata = Annotated[JsonObject, AfterValidator(_without_taken)]
+
+
+MAX_METADATA_CHARS: Final = 4096
+"""Of a file: they stand in the URL, which servers and proxies bound."""
+
+METADATA_PARAMETER: Final = {
+    "name": "metadata",
+    "in": "query",
+    "required": False,
+    "description": "A JSON object, as in `POST /v1/documents`: found again by `where`. "
+    f"At most {MAX_METADATA_CHARS} characters.",
+    "content": {"application/json": {"schema": {"type": "object"}, "example": {"category": "kitchen", "year": 2026}}},
+}
+"""How the description of the server tells of `metadata_of_file`'s parameter."""
+
+_METADATA: Final[TypeAdapter[dict[str, Any]]] = TypeAdapter(Metadata)
+
+
+def metadata_of_file(
+    metadata: Annotated[str | None, Query(max_length=MAX_METADATA_CHARS, include_in_schema=False)] = None,
+) -> dict[str, Any]:
+    """The metadata that come with a file, as strictly read as those of a text.
+
+    Raises:
+        RequestValidationError: they are no JSON object, or hold what cannot be kept.
+    """
+    if metadata is None:
+        return {}
+    at = ("query", "metadata")
+    try:
+        read = read_json(metadata.encode())
+    except MalformedJson as error:
+        raise RequestValidationError([{"loc": at, "msg": f"is no JSON: {error}"}]) from None
+    wrong = [{"loc": ("query", field), "msg": problem} for field, problem, _ in wrong_values("metadata", read)]
+    if wrong:
+        raise RequestValidationError(wrong)
+    try:
+        return _METADATA.validate_python(read, strict=True)
+    except ValidationError as error:
+        raise RequestValidationError(
+            [{"loc": (*at, *each["loc"]), "msg": each["msg"]} for each in error.errors()]
+        ) from None
 
 
 class NewDocument(StrictBody):

@@ -7,11 +7,12 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from lamina.domain.pack import MemoryType, PackMemory, PackSource
+from lamina.domain.pack import MemoryType, PackHit, PackMemory, PackSource
 from lamina.domain.pack_decay import Tier
+from lamina.domain.recall import SearchMode
 from lamina.server.wire.strict import BY_VALUE, Flag, JsonObject, Limit, Moment, Name, StrictBody, Tag, Text, Unit
 
-__all__ = ["MemoryChanges", "NewPackMemory", "PackMemoryShown", "Retrieve", "Supersede"]
+__all__ = ["MemoryChanges", "NewPackMemories", "NewPackMemory", "PackMemoryShown", "Retrieve", "Supersede"]
 
 AMemoryType = Annotated[MemoryType, BY_VALUE]
 Provenance = Annotated[str, StringConstraints(max_length=16_000, pattern="^[^\x00]*$")]
@@ -42,7 +43,8 @@ class PackMemoryShown(BaseModel):
     """A memory of a pack.
 
     `content` is the whole text, unless the memory was not to be touched: then it is what its tier has left. `embedding`
-    is there where it was asked for, null if it has none; `score`, from 0 to 1, where something was searched for.
+    is there where it was asked for, null if it has none; `score`, from 0 to 1, where something was searched for, and
+    `found_in`, the tier that a search found it in before it was read.
     """
 
     id: str
@@ -53,22 +55,27 @@ class PackMemoryShown(BaseModel):
     embedding: list[float] | None = None
     relationships: list[Relation]
     degradation_tier: Tier
+    tier_since: datetime | None
     tags: list[str]
     pinned: bool
     pinned_at: datetime | None
     expires_at: datetime | None
+    updated_at: datetime
     revision: int
     pack_id: str
     score: float | None = None
+    found_in: Tier | None = None
 
     @classmethod
-    def of(cls, memory: PackMemory, *, has_embedding: bool = False, score: float | None = None) -> Self:
+    def of(cls, memory: PackMemory, *, has_embedding: bool = False, hit: PackHit | None = None) -> Self:
         """The memory without what is only ours. What is not asked for stays unset, and so off the wire."""
         asked: dict[str, Any] = {}
         if has_embedding:
             asked["embedding"] = None if memory.embedding is None else list(memory.embedding)
-        if score is not None:
-            asked["score"] = score
+        if hit is not None:
+            asked["found_in"] = hit.found_in
+            if hit.score is not None:
+                asked["score"] = hit.score
         facts = {name: getattr(memory, name) for name in MemoryFacts.model_fields if name != "custom"}
         return cls(
             id=memory.id,
@@ -78,10 +85,12 @@ class PackMemoryShown(BaseModel):
             metadata=MemoryFacts(**facts, custom=memory.metadata),
             relationships=[Relation(type=each.type, target_id=each.target_id) for each in memory.relationships],
             degradation_tier=memory.tier,
+            tier_since=memory.tier_since,
             tags=memory.tags,
             pinned=memory.pinned_at is not None,
             pinned_at=memory.pinned_at,
             expires_at=memory.expires_at,
+            updated_at=memory.updated_at,
             revision=memory.revision,
             pack_id=memory.pack_id,
             **asked,
@@ -114,6 +123,12 @@ class NewPackMemory(StrictBody):
     def given(self) -> dict[str, Any]:
         """As the packs take it: what is null here is what is left out there."""
         return {name: value for name, value in _given(self).items() if value is not None}
+
+
+class NewPackMemories(StrictBody):
+    """Memories to add, all or none."""
+
+    memories: Annotated[list[NewPackMemory], Field(min_length=1, max_length=1000)]
 
 
 class MemoryChanges(StrictBody):
@@ -155,6 +170,7 @@ class Retrieve(StrictBody):
     min_score: Unit | None = None
     """None: what the server's embedder counts as a match."""
     include_superseded: Flag = False
+    mode: Annotated[SearchMode, BY_VALUE] | None = None
     limit: Limit = 10
     touch: Flag = True
     owner: Name | None = None

@@ -191,6 +191,7 @@ class Step(BaseModel):
     """What a memory will lose next if nobody reads it before; `at` in the past is what the next sweep does."""
 
     id: str
+    pack_id: str
     name: str | None
     degradation_tier: Tier
     next_tier: Tier
@@ -199,7 +200,14 @@ class Step(BaseModel):
     @classmethod
     def of(cls, step: FadingStep) -> Self:
         """The step on the wire."""
-        return cls(id=step.id, name=step.name, degradation_tier=step.tier, next_tier=step.next_tier, at=step.at)
+        return cls(
+            id=step.id,
+            pack_id=step.pack_id,
+            name=step.name,
+            degradation_tier=step.tier,
+            next_tier=step.next_tier,
+            at=step.at,
+        )
 
 
 def _given(body: NewPack | PackChanges) -> dict[str, Any]:

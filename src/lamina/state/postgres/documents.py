@@ -61,6 +61,7 @@ def find_documents(
     include_shared: bool,
     limit: int | None,
     offset: int,
+    after: tuple[str, str] | None,
 ) -> list[Document]:
     """As `StateStore.find_documents`."""
     query = "SELECT {document} FROM {schema}.documents WHERE {of_tenant}"
@@ -70,8 +71,11 @@ def find_documents(
         query += " AND (owner = %(owner)s OR owner IS NULL)" if include_shared else " AND owner = %(owner)s"
     elif not include_shared:
         query += " AND owner IS NOT NULL"
+    if after is not None:
+        query += " AND (source, id) > (%(after_source)s, %(after_id)s)"
     query += " ORDER BY source, id LIMIT %(limit)s OFFSET %(offset)s"
-    parameters = {"tenant": tenant, "source": source, "owner": owner, "limit": limit, "offset": offset}
+    parameters: dict[str, Any] = {"tenant": tenant, "source": source, "owner": owner, "limit": limit, "offset": offset}
+    parameters["after_source"], parameters["after_id"] = after or (None, None)
     return [document_of(row) for row in session.execute(query, parameters)]
 
 

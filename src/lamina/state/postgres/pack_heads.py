@@ -6,14 +6,24 @@ from collections.abc import Sequence
 from typing import Any, LiteralString
 
 from lamina.databases.postgres.schema import Session
-from lamina.domain.pack import Pack, PackStatus
+from lamina.domain.pack import Pack, PackFace, PackStatus
 from lamina.domain.pack_query import PackQuery
 from lamina.domain.storable_pack import check_pack_owner
 from lamina.errors import PackExists
 from lamina.state.postgres.pack_due import reckon_pack
-from lamina.state.postgres.pack_rows import pack_of, values_of_pack, vector_bytes
+from lamina.state.postgres.pack_rows import face_of, pack_of, values_of_pack, vector_bytes
 
-__all__ = ["count_packs", "create_pack", "find_pack", "get_packs", "keyed_packs", "list_packs", "save_pack", "tenants"]
+__all__ = [
+    "count_packs",
+    "create_pack",
+    "find_pack",
+    "get_packs",
+    "keyed_packs",
+    "list_packs",
+    "pack_faces",
+    "save_pack",
+    "tenants",
+]
 
 
 def create_pack(session: Session, pack: Pack) -> None:
@@ -54,19 +64,23 @@ def find_pack(session: Session, tenant: str, name: str, owner: str | None) -> Pa
     return None if row is None else pack_of(row)
 
 
-def list_packs(
-    session: Session, query: PackQuery, *, limit: int | None, offset: int, include_embeddings: bool
-) -> list[Pack]:
+def list_packs(session: Session, query: PackQuery, *, limit: int | None, offset: int) -> list[Pack]:
     """As `PackStore.list_packs`."""
     conditions, parameters = _conditions(query)
-    text: LiteralString = "SELECT {pack}, "
-    if include_embeddings:
-        text += "v.vector FROM {schema}.pack_heads AS p LEFT JOIN {schema}.pack_vectors AS v ON v.pack = p.key"
-    else:
-        text += "NULL FROM {schema}.pack_heads AS p"
+    text: LiteralString = "SELECT {pack} FROM {schema}.pack_heads AS p"
     text += f" WHERE {conditions} ORDER BY p.name, p.id LIMIT %(limit)s OFFSET %(offset)s"
-    rows = session.execute(text, parameters | {"limit": limit, "offset": offset})
-    return [pack_of(row[:-1], row[-1]) for row in rows]
+    return [pack_of(row) for row in session.execute(text, parameters | {"limit": limit, "offset": offset})]
+
+
+def pack_faces(session: Session, query: PackQuery, limit: int, after: str | None) -> list[PackFace]:
+    """As `PackStore.pack_faces`."""
+    conditions, parameters = _conditions(query)
+    text: LiteralString = (
+        "SELECT p.id, p.name, p.description, p.tags, v.vector, p.fingerprint FROM {schema}.pack_heads AS p"
+        " LEFT JOIN {schema}.pack_vectors AS v ON v.pack = p.key"
+    )
+    text += f" WHERE {conditions} AND p.id > %(after)s ORDER BY p.id LIMIT %(limit)s"
+    return [face_of(row) for row in session.execute(text, parameters | {"limit": limit, "after": after or ""})]
 
 
 def count_packs(session: Session, query: PackQuery) -> int:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, LiteralString
 
 from lamina.domain.message_json import json_text
-from lamina.domain.pack import MemoryType, Pack, PackMemory, PackSource, PackStatus, PackType, Relationship
+from lamina.domain.pack import MemoryType, Pack, PackFace, PackMemory, PackSource, PackStatus, PackType, Relationship
 from lamina.domain.pack_decay import Decay, Tier
 from lamina.state.postgres.rows import mapping, readable, utc
 
@@ -18,6 +18,7 @@ __all__ = [
     "MEMORY_WIDTH",
     "PACK_FRAGMENTS",
     "compressed",
+    "face_of",
     "memory_of",
     "pack_of",
     "text_of",
@@ -50,7 +51,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 _FLOAT: Final = 4
 
 
-def pack_of(row: Sequence[Any], vector: bytes | None = None) -> Pack:
+def pack_of(row: Sequence[Any]) -> Pack:
     """The pack in a row of `{pack}`."""
     (_, tenant, id, owner, name, type, status, description, tags, metadata, decay, *rest) = row
     created, updated, revision, fingerprint = rest
@@ -69,9 +70,16 @@ def pack_of(row: Sequence[Any], vector: bytes | None = None) -> Pack:
             metadata=mapping(metadata),
             decay=None if decay is None else Decay(timedelta(microseconds=decay[0]), tuple(decay[1:])),
             revision=revision,
-            embedding=None if vector is None else array("f", struct.unpack(f"<{len(vector) // _FLOAT}f", vector)),
             fingerprint=fingerprint,
         )
+
+
+def face_of(row: Sequence[Any]) -> PackFace:
+    """What is found of a pack, in a row of id, name, description, tags, vector and fingerprint."""
+    id, name, description, tags, vector, fingerprint = row
+    with readable("pack", id):
+        embedding = None if vector is None else array("f", struct.unpack(f"<{len(vector) // _FLOAT}f", vector))
+        return PackFace(id, name, description, list(tags), embedding, fingerprint)
 
 
 def values_of_pack(pack: Pack) -> tuple[Any, ...]:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import ClassVar, TypeVar
 
 from lamina.databases.postgres.schema import Session
-from lamina.domain.pack import Pack, PackMemory, PackMetadata, PackOrder
+from lamina.domain.pack import Pack, PackFace, PackMemory, PackMetadata, PackOrder
 from lamina.domain.pack_decay import Tier
 from lamina.domain.pack_query import DuePlace, PackMemoryQuery, PackQuery
 from lamina.domain.storable import check_kind, check_paging
@@ -19,6 +19,7 @@ from lamina.domain.storable_pack import (
     check_memory_id,
     check_pack_look_up,
     check_revision,
+    check_walk,
     distinct_ids,
     storable_memory_query,
     storable_pack,
@@ -74,17 +75,17 @@ class PostgresPackStore(JoinedStore, PackStore):
         check_pack_look_up(tenant, name, owner)
         return await self._read(tenant, lambda session: pack_heads.find_pack(session, tenant, name, owner))
 
-    async def list_packs(
-        self, query: PackQuery, *, limit: int | None = None, offset: int = 0, include_embeddings: bool = False
-    ) -> list[Pack]:
+    async def list_packs(self, query: PackQuery, *, limit: int | None = None, offset: int = 0) -> list[Pack]:
         checked = storable_pack_query(query)
         check_paging(limit, offset)
         return await self._read(
-            checked.tenant,
-            lambda session: pack_heads.list_packs(
-                session, checked, limit=limit, offset=offset, include_embeddings=include_embeddings
-            ),
+            checked.tenant, lambda session: pack_heads.list_packs(session, checked, limit=limit, offset=offset)
         )
+
+    async def pack_faces(self, query: PackQuery, *, limit: int, after: str | None = None) -> list[PackFace]:
+        checked = storable_pack_query(query)
+        check_walk(limit, after)
+        return await self._read(checked.tenant, lambda session: pack_heads.pack_faces(session, checked, limit, after))
 
     async def count_packs(self, query: PackQuery) -> int:
         checked = storable_pack_query(query)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, LiteralString
 
 from lamina.databases.postgres.failures import damaged
@@ -17,39 +17,40 @@ __all__ = ["FRAGMENTS", "abandon", "acquire_lease", "begin", "finish", "purge", 
 FRAGMENTS: Final[dict[str, LiteralString]] = {
     "this_request": "tenant = %(tenant)s AND caller = %(caller)s AND key = %(key)s",
     "open_request": "{this_request} AND claim = %(claim)s AND status IS NULL",
+    "now": "coalesce(%(now)s::timestamptz, statement_timestamp())",
 }
-"""Conditions on the request of a place, and on one that is held by a claim."""
+"""Conditions on the request of a place, and on one that is held by a claim; and the instant that leases begin at."""
 
 
 def begin(
-    session: Session, place: tuple[str, str, str], fingerprint: str, *, now: datetime, lease_until: datetime
+    session: Session, place: tuple[str, str, str], fingerprint: str, *, now: datetime | None, lasts: timedelta
 ) -> Beginning:
-    """As `ServerStore.begin`, for the tenant, caller and key of the place."""
+    """As `ServerStore.begin`, for the tenant, caller and key of the place; without `now` it is the database's."""
     parameters = _naming(place) | {
         "fingerprint": fingerprint,
         "claim": uuid.uuid4().hex,
         "now": now,
-        "lease_until": lease_until,
+        "lasts": lasts,
     }
     insert = (
         "INSERT INTO {schema}.server_requests (tenant, caller, key, fingerprint, claim, begun_at, lease_until)"
-        " VALUES (%(tenant)s, %(caller)s, %(key)s, %(fingerprint)s, %(claim)s, %(now)s, %(lease_until)s)"
+        " VALUES (%(tenant)s, %(caller)s, %(key)s, %(fingerprint)s, %(claim)s, {now}, {now} + %(lasts)s)"
         " ON CONFLICT DO NOTHING"
     )
     find = (
-        "SELECT fingerprint, lease_until, status, headers, body FROM {schema}.server_requests"
+        "SELECT {now}, fingerprint, lease_until, status, headers, body FROM {schema}.server_requests"
         " WHERE {this_request} FOR UPDATE"
     )
     while not session.execute(insert, parameters).rowcount:
         row = session.execute(find, parameters).fetchone()
         if row is None:  # it was abandoned in between: begin it anew
             continue
-        kept = _request_of(row)
-        state = kept.meets(fingerprint, now)
+        kept = _request_of(row[1:])
+        state = kept.meets(fingerprint, row[0])
         if state is not RequestState.NEW:
             return Beginning(state, response=kept.response if state is RequestState.FINISHED else None)
         take_over = (
-            "UPDATE {schema}.server_requests SET claim = %(claim)s, begun_at = %(now)s, lease_until = %(lease_until)s"
+            "UPDATE {schema}.server_requests SET claim = %(claim)s, begun_at = {now}, lease_until = {now} + %(lasts)s"
             " WHERE {this_request}"
         )
         session.execute(take_over, parameters)
@@ -83,14 +84,15 @@ def purge(session: Session, before: datetime) -> int:
     return session.execute(removal, {"before": before}).rowcount
 
 
-def acquire_lease(session: Session, name: str, holder: str, *, now: datetime, until: datetime) -> bool:
-    """As `ServerStore.acquire_lease`."""
+def acquire_lease(session: Session, name: str, holder: str, *, now: datetime | None, lasts: timedelta) -> bool:
+    """As `ServerStore.acquire_lease`; without `now` it is the database's."""
     insert = (
-        "INSERT INTO {schema}.server_leases AS lease (name, holder, until) VALUES (%(name)s, %(holder)s, %(until)s)"
+        "INSERT INTO {schema}.server_leases AS lease (name, holder, until)"
+        " VALUES (%(name)s, %(holder)s, {now} + %(lasts)s)"
         " ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until"
-        " WHERE lease.holder = excluded.holder OR lease.until <= %(now)s"
+        " WHERE lease.holder = excluded.holder OR lease.until <= {now}"
     )
-    return session.execute(insert, {"name": name, "holder": holder, "until": until, "now": now}).rowcount > 0
+    return session.execute(insert, {"name": name, "holder": holder, "lasts": lasts, "now": now}).rowcount > 0
 
 
 def release_lease(session: Session, name: str, holder: str) -> bool:

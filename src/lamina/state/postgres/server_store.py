@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
-from typing import ClassVar, TypeVar
+from datetime import datetime, timedelta
+from typing import Any, ClassVar, TypeVar
 
 from lamina.databases.postgres.schema import Session
 from lamina.domain.api_token import ApiToken
@@ -30,11 +30,26 @@ STEPS = ("001_server_tables.sql",)
 
 
 class PostgresServerStore(JoinedStore, ServerStore):
-    """API tokens, requests, leases and tenants in one schema; the arguments are those of `PostgresStateStore`."""
+    """API tokens, requests, leases and tenants in one schema.
+
+    The claims of requests and the leases begin when the database's clock says that they are asked for, and last as
+    long as it is from `now` to their end, so that the processes' clocks need not agree.
+
+    Args:
+        url: As for `PostgresStateStore`, and so are the other options.
+        callers_clocks: Let them begin at `now` instead, for tests that drive the clock.
+    """
 
     _tables = "server"
     _fragments = tokens.FRAGMENTS | requests.FRAGMENTS
     _steps: ClassVar[Sequence[str]] = STEPS
+
+    def __init__(self, url: str | None = None, *, callers_clocks: bool = False, **options: Any) -> None:
+        super().__init__(url, **options)
+        self._callers_clocks = callers_clocks
+
+    async def size_bytes(self) -> int:
+        return await self._read(_size_bytes)
 
     async def add_token(self, token: ApiToken) -> None:
         checked = storable_token(token)
@@ -69,9 +84,9 @@ class PostgresServerStore(JoinedStore, ServerStore):
         self, tenant: str, caller: str, key: str, fingerprint: str, *, now: datetime, lease_until: datetime
     ) -> Beginning:
         check_names(tenant=tenant, caller=caller, key=key, fingerprint=fingerprint)
-        at, until = check_interval(now, lease_until, end_name="lease_until")
+        at, lasts = self._lease(now, lease_until, end_name="lease_until")
         place = (tenant, caller, key)
-        return await self._write(lambda session: requests.begin(session, place, fingerprint, now=at, lease_until=until))
+        return await self._write(lambda session: requests.begin(session, place, fingerprint, now=at, lasts=lasts))
 
     async def finish(self, tenant: str, caller: str, key: str, claim: str, *, response: KeptResponse) -> bool:
         check_names(tenant=tenant, caller=caller, key=key, claim=claim)
@@ -89,8 +104,8 @@ class PostgresServerStore(JoinedStore, ServerStore):
 
     async def acquire_lease(self, name: str, holder: str, *, now: datetime, until: datetime) -> bool:
         check_names(name=name, holder=holder)
-        at, end = check_interval(now, until, end_name="until")
-        return await self._write(lambda session: requests.acquire_lease(session, name, holder, now=at, until=end))
+        at, lasts = self._lease(now, until, end_name="until")
+        return await self._write(lambda session: requests.acquire_lease(session, name, holder, now=at, lasts=lasts))
 
     async def release_lease(self, name: str, holder: str) -> bool:
         check_names(name=name, holder=holder)
@@ -108,8 +123,18 @@ class PostgresServerStore(JoinedStore, ServerStore):
         check_names(tenant=tenant)
         return await self._write(lambda session: tokens.forget_tenant(session, tenant))
 
+    def _lease(self, now: datetime, until: datetime, *, end_name: str) -> tuple[datetime | None, timedelta]:
+        """When it begins, if the database's clock does not say so, and how long it lasts."""
+        at, end = check_interval(now, until, end_name=end_name)
+        return at if self._callers_clocks else None, end - at
+
     async def _read(self, work: Callable[[Session], T]) -> T:
         return await self._opened().read(work)
 
     async def _write(self, work: Callable[[Session], T]) -> T:
         return await self._opened().write(work)
+
+
+def _size_bytes(session: Session) -> int:
+    ((size,),) = session.execute("SELECT pg_database_size(current_database())")
+    return int(size)

@@ -8,14 +8,14 @@ from typing import Any, ClassVar, TypeVar
 
 from lamina.databases.postgres.schema import Session
 from lamina.domain.document import Document
+from lamina.domain.listing import check_document_listing, check_thread_listing
 from lamina.domain.storable import (
     check_change,
+    check_delete,
     check_expected,
-    check_listing,
     check_paging,
     check_range,
     check_ref,
-    check_thread_listing,
     check_update,
     possible_ids,
     storable_document,
@@ -82,11 +82,12 @@ class PostgresStateStore(JoinedStore, StateStore):
         status: ThreadStatus | None = None,
         limit: int = 100,
         offset: int = 0,
+        after: tuple[datetime, str] | None = None,
     ) -> list[Thread]:
-        check_thread_listing(tenant, kind, owner=owner, status=status, limit=limit, offset=offset)
+        check_thread_listing(tenant, kind, owner=owner, status=status, limit=limit, offset=offset, after=after)
         return await self._read(
             lambda session: threads.list_threads(
-                session, tenant, kind, owner=owner, status=status, limit=limit, offset=offset
+                session, tenant, kind, owner=owner, status=status, limit=limit, offset=offset, after=after
             )
         )
 
@@ -108,9 +109,13 @@ class PostgresStateStore(JoinedStore, StateStore):
             ref,
         )
 
-    async def delete_thread(self, ref: ThreadRef) -> bool:
-        check_ref(ref)
-        return await self._write(lambda session: threads.delete_thread(session, ref), ref)
+    async def delete_thread(
+        self, ref: ThreadRef, *, expected_revision: int | None = None, expected_created_at: datetime | None = None
+    ) -> bool:
+        check_delete(ref, expected_revision, expected_created_at)
+        return await self._write(
+            lambda session: threads.delete_thread(session, ref, expected_revision, expected_created_at), ref
+        )
 
     async def append(self, ref: ThreadRef, events: Sequence[ThreadEvent], *, now: datetime) -> list[ThreadEvent]:
         check_change(ref, now)
@@ -212,10 +217,9 @@ class PostgresStateStore(JoinedStore, StateStore):
         include_shared: bool = True,
         limit: int | None = None,
         offset: int = 0,
+        after: tuple[str, str] | None = None,
     ) -> list[Document]:
-        check_listing(tenant, owner, limit, offset)
-        if source is not None:
-            check_name("source", source)
+        check_document_listing(tenant, source=source, owner=owner, limit=limit, offset=offset, after=after)
         return await self._read(
             lambda session: documents.find_documents(
                 session,
@@ -225,6 +229,7 @@ class PostgresStateStore(JoinedStore, StateStore):
                 include_shared=include_shared,
                 limit=limit,
                 offset=offset,
+                after=after,
             )
         )
 

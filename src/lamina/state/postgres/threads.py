@@ -88,6 +88,7 @@ def list_threads(
     status: ThreadStatus | None,
     limit: int,
     offset: int,
+    after: tuple[datetime, str] | None,
 ) -> list[Thread]:
     """As `StateStore.list_threads`."""
     query = "SELECT {head} FROM {schema}.threads WHERE {of_tenant} AND kind = %(kind)s"
@@ -98,6 +99,9 @@ def list_threads(
     if status is not None:
         query += " AND status = %(status)s"
         parameters["status"] = status.value
+    if after is not None:
+        query += " AND updated_at <= %(at)s AND (updated_at < %(at)s OR id > %(after)s)"
+        parameters["at"], parameters["after"] = after
     query += " ORDER BY updated_at DESC, id LIMIT %(limit)s OFFSET %(offset)s"
     return [thread_of(row) for row in session.execute(query, parameters)]
 
@@ -126,6 +130,13 @@ def update_thread(
     return session.execute(change, parameters).rowcount > 0
 
 
-def delete_thread(session: Session, ref: ThreadRef) -> bool:
+def delete_thread(
+    session: Session, ref: ThreadRef, expected_revision: int | None, expected_created_at: datetime | None
+) -> bool:
     """As `StateStore.delete_thread`: its messages and summaries go with the head."""
-    return session.execute("DELETE FROM {schema}.threads WHERE {this_thread}", naming(ref)).rowcount > 0
+    query = (
+        "DELETE FROM {schema}.threads WHERE {this_thread} AND revision = coalesce(%(revision)s, revision)"
+        " AND created_at = coalesce(%(made)s, created_at)"
+    )
+    parameters = naming(ref) | {"revision": expected_revision, "made": expected_created_at}
+    return session.execute(query, parameters).rowcount > 0

@@ -47,6 +47,7 @@ def find_documents(
     include_shared: bool,
     limit: int | None,
     offset: int,
+    after: tuple[str, str] | None,
 ) -> list[Document]:
     """As `StateStore.find_documents`."""
     conditions: list[str] = ["tenant = ?"]
@@ -59,6 +60,9 @@ def find_documents(
         parameters.append(owner)
     elif not include_shared:
         conditions.append("owner IS NOT NULL")
+    if after is not None:
+        conditions.append("(source, id) > (?, ?)")
+        parameters += after
     query = (
         f"SELECT {DOCUMENT} FROM lamina_documents WHERE {' AND '.join(conditions)} "  # noqa: S608
         "ORDER BY source, id LIMIT ? OFFSET ?"

@@ -8,14 +8,24 @@ from collections.abc import Sequence
 from typing import Any
 
 from lamina.domain.instants import to_micros
-from lamina.domain.pack import Pack, PackStatus
+from lamina.domain.pack import Pack, PackFace, PackStatus
 from lamina.domain.pack_query import PackQuery
 from lamina.domain.storable_pack import check_pack_owner
 from lamina.errors import PackExists
 from lamina.state.sqlite.pack_due import reckon_pack
-from lamina.state.sqlite.pack_rows import PACK, pack_of, values_of_pack, vector_bytes
+from lamina.state.sqlite.pack_rows import PACK, face_of, pack_of, values_of_pack, vector_bytes
 
-__all__ = ["count_packs", "create_pack", "find_pack", "get_packs", "keyed_packs", "list_packs", "save_pack", "tenants"]
+__all__ = [
+    "count_packs",
+    "create_pack",
+    "find_pack",
+    "get_packs",
+    "keyed_packs",
+    "list_packs",
+    "pack_faces",
+    "save_pack",
+    "tenants",
+]
 
 
 def create_pack(connection: sqlite3.Connection, pack: Pack) -> None:
@@ -60,20 +70,24 @@ def find_pack(connection: sqlite3.Connection, tenant: str, name: str, owner: str
     return None if row is None else pack_of(row)
 
 
-def list_packs(
-    connection: sqlite3.Connection, query: PackQuery, *, limit: int | None, offset: int, include_embeddings: bool
-) -> list[Pack]:
+def list_packs(connection: sqlite3.Connection, query: PackQuery, *, limit: int | None, offset: int) -> list[Pack]:
     """As `PackStore.list_packs`."""
     conditions, parameters = _conditions(query)
-    vector, join = (
-        ("v.vector", "LEFT JOIN lamina_pack_vectors AS v ON v.pack = p.key") if include_embeddings else ("NULL", "")
-    )
     text = (
-        f"SELECT {PACK}, {vector} FROM lamina_pack_heads AS p {join} "  # noqa: S608 - our own columns
+        f"SELECT {PACK} FROM lamina_pack_heads AS p "  # noqa: S608 - our own columns
         f"WHERE {conditions} ORDER BY p.name, p.id LIMIT ? OFFSET ?"
     )
-    rows = connection.execute(text, (*parameters, -1 if limit is None else limit, offset))
-    return [pack_of(row[:-1], row[-1]) for row in rows]
+    return [pack_of(row) for row in connection.execute(text, (*parameters, -1 if limit is None else limit, offset))]
+
+
+def pack_faces(connection: sqlite3.Connection, query: PackQuery, limit: int, after: str | None) -> list[PackFace]:
+    """As `PackStore.pack_faces`."""
+    conditions, parameters = _conditions(query)
+    text = (
+        "SELECT p.id, p.name, p.description, p.tags, v.vector, p.fingerprint FROM lamina_pack_heads AS p "  # noqa: S608
+        f"LEFT JOIN lamina_pack_vectors AS v ON v.pack = p.key WHERE {conditions} AND p.id > ? ORDER BY p.id LIMIT ?"
+    )
+    return [face_of(row) for row in connection.execute(text, (*parameters, after or "", limit))]
 
 
 def count_packs(connection: sqlite3.Connection, query: PackQuery) -> int:

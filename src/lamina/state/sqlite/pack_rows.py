@@ -15,6 +15,7 @@ from lamina.domain.pack import (
     DEFAULT_DECAYS,
     MemoryType,
     Pack,
+    PackFace,
     PackMemory,
     PackSource,
     PackStatus,
@@ -30,6 +31,7 @@ __all__ = [
     "PACK",
     "compressed",
     "decay_of",
+    "face_of",
     "memory_of",
     "micros",
     "pack_of",
@@ -65,7 +67,7 @@ def micros(instant: datetime | None) -> int | None:
     return None if instant is None else to_micros(instant)
 
 
-def pack_of(row: Sequence[Any], vector: bytes | None = None) -> Pack:
+def pack_of(row: Sequence[Any]) -> Pack:
     """The pack in a row of `PACK`."""
     (_, tenant, id, owner, name, type, status, description, tags, metadata, decay, *rest) = row
     created, updated, revision, fingerprint = rest
@@ -84,9 +86,16 @@ def pack_of(row: Sequence[Any], vector: bytes | None = None) -> Pack:
             metadata=loaded(metadata, dict),
             decay=_own_decay_of(decay),
             revision=revision,
-            embedding=None if vector is None else array("f", struct.unpack(f"<{len(vector) // _FLOAT}f", vector)),
             fingerprint=fingerprint,
         )
+
+
+def face_of(row: Sequence[Any]) -> PackFace:
+    """What is found of a pack, in a row of id, name, description, tags, vector and fingerprint."""
+    id, name, description, tags, vector, fingerprint = row
+    with readable("pack", id):
+        embedding = None if vector is None else array("f", struct.unpack(f"<{len(vector) // _FLOAT}f", vector))
+        return PackFace(id, name, description, loaded(tags, list), embedding, fingerprint)
 
 
 def values_of_pack(pack: Pack) -> tuple[Any, ...]:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import ClassVar
 
 from lamina.databases.sqlite.components import Component, Step
-from lamina.domain.pack import Pack, PackMemory, PackMetadata, PackOrder
+from lamina.domain.pack import Pack, PackFace, PackMemory, PackMetadata, PackOrder
 from lamina.domain.pack_decay import Tier
 from lamina.domain.pack_query import DuePlace, PackMemoryQuery, PackQuery
 from lamina.domain.storable import check_kind, check_paging
@@ -18,6 +18,7 @@ from lamina.domain.storable_pack import (
     check_memory_id,
     check_pack_look_up,
     check_revision,
+    check_walk,
     distinct_ids,
     storable_memory_query,
     storable_pack,
@@ -69,16 +70,17 @@ class SqlitePackStore(JoinedStore, PackStore):
         check_pack_look_up(tenant, name, owner)
         return await self._read(lambda connection: pack_heads.find_pack(connection, tenant, name, owner))
 
-    async def list_packs(
-        self, query: PackQuery, *, limit: int | None = None, offset: int = 0, include_embeddings: bool = False
-    ) -> list[Pack]:
+    async def list_packs(self, query: PackQuery, *, limit: int | None = None, offset: int = 0) -> list[Pack]:
         checked = storable_pack_query(query)
         check_paging(limit, offset)
         return await self._read(
-            lambda connection: pack_heads.list_packs(
-                connection, checked, limit=limit, offset=offset, include_embeddings=include_embeddings
-            )
+            lambda connection: pack_heads.list_packs(connection, checked, limit=limit, offset=offset)
         )
+
+    async def pack_faces(self, query: PackQuery, *, limit: int, after: str | None = None) -> list[PackFace]:
+        checked = storable_pack_query(query)
+        check_walk(limit, after)
+        return await self._read(lambda connection: pack_heads.pack_faces(connection, checked, limit, after))
 
     async def count_packs(self, query: PackQuery) -> int:
         checked = storable_pack_query(query)

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import ClassVar
 
 from lamina.databases.sqlite.components import Component, Step
+from lamina.databases.sqlite.size import size_bytes
 from lamina.domain.api_token import ApiToken
 from lamina.domain.idempotency import Beginning, KeptResponse
 from lamina.domain.storable_server import (
@@ -32,6 +33,9 @@ class SqliteServerStore(JoinedStore, ServerStore):
 
     def _component(self) -> Component:
         return server_tables(self._steps)
+
+    async def size_bytes(self) -> int:
+        return await self._read(size_bytes)
 
     async def add_token(self, token: ApiToken) -> None:
         checked = storable_token(token)

@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 from lamina.databases.sqlite.components import Component, Step
 from lamina.domain.document import Document
+from lamina.domain.listing import check_document_listing, check_thread_listing
 from lamina.domain.storable import (
     check_change,
+    check_delete,
     check_expected,
-    check_listing,
     check_paging,
     check_range,
     check_ref,
-    check_thread_listing,
     check_update,
     possible_ids,
     storable_document,
@@ -81,11 +81,12 @@ class SqliteStateStore(JoinedStore, StateStore):
         status: ThreadStatus | None = None,
         limit: int = 100,
         offset: int = 0,
+        after: tuple[datetime, str] | None = None,
     ) -> list[Thread]:
-        check_thread_listing(tenant, kind, owner=owner, status=status, limit=limit, offset=offset)
+        check_thread_listing(tenant, kind, owner=owner, status=status, limit=limit, offset=offset, after=after)
         return await self._read(
             lambda connection: threads.list_threads(
-                connection, tenant, kind, owner=owner, status=status, limit=limit, offset=offset
+                connection, tenant, kind, owner=owner, status=status, limit=limit, offset=offset, after=after
             )
         )
 
@@ -106,9 +107,13 @@ class SqliteStateStore(JoinedStore, StateStore):
             )
         )
 
-    async def delete_thread(self, ref: ThreadRef) -> bool:
-        check_ref(ref)
-        return await self._write(lambda connection: threads.delete_thread(connection, ref))
+    async def delete_thread(
+        self, ref: ThreadRef, *, expected_revision: int | None = None, expected_created_at: datetime | None = None
+    ) -> bool:
+        check_delete(ref, expected_revision, expected_created_at)
+        return await self._write(
+            lambda connection: threads.delete_thread(connection, ref, expected_revision, expected_created_at)
+        )
 
     async def append(self, ref: ThreadRef, events: Sequence[ThreadEvent], *, now: datetime) -> list[ThreadEvent]:
         check_change(ref, now)
@@ -210,10 +215,9 @@ class SqliteStateStore(JoinedStore, StateStore):
         include_shared: bool = True,
         limit: int | None = None,
         offset: int = 0,
+        after: tuple[str, str] | None = None,
     ) -> list[Document]:
-        check_listing(tenant, owner, limit, offset)
-        if source is not None:
-            check_name("source", source)
+        check_document_listing(tenant, source=source, owner=owner, limit=limit, offset=offset, after=after)
         return await self._read(
             lambda connection: documents.find_documents(
                 connection,
@@ -223,6 +227,7 @@ class SqliteStateStore(JoinedStore, StateStore):
                 include_shared=include_shared,
                 limit=limit,
                 offset=offset,
+                after=after,
             )
         )
 

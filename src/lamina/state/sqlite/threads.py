@@ -49,6 +49,7 @@ def list_threads(
     status: ThreadStatus | None,
     limit: int,
     offset: int,
+    after: tuple[datetime, str] | None,
 ) -> list[Thread]:
     """As `StateStore.list_threads`."""
     conditions: list[str] = ["tenant = ?", "kind = ?"]
@@ -57,6 +58,10 @@ def list_threads(
         if value is not None:
             conditions.append(f"{column} = ?")
             parameters.append(str(value))
+    if after is not None:
+        at = to_micros(after[0])
+        conditions.append("updated_at <= ? AND (updated_at < ? OR id > ?)")
+        parameters += [at, at, after[1]]
     query = (
         f"SELECT {THREAD} FROM lamina_threads WHERE {' AND '.join(conditions)} "  # noqa: S608
         "ORDER BY updated_at DESC, id LIMIT ? OFFSET ?"
@@ -83,12 +88,16 @@ def update_thread(
     return connection.execute(query, row).rowcount > 0
 
 
-def delete_thread(connection: sqlite3.Connection, ref: ThreadRef) -> bool:
+def delete_thread(
+    connection: sqlite3.Connection, ref: ThreadRef, expected_revision: int | None, expected_created_at: datetime | None
+) -> bool:
     """As `StateStore.delete_thread`."""
     found = find_thread(connection, ref)
     if found is None:
         return False
-    key, _ = found
+    key, head = found
+    if expected_revision not in {None, head.revision} or expected_created_at not in {None, head.created_at}:
+        return False
     connection.execute("DELETE FROM lamina_messages WHERE thread = ?", (key,))
     connection.execute("DELETE FROM lamina_summaries WHERE thread = ?", (key,))
     connection.execute("DELETE FROM lamina_threads WHERE key = ?", (key,))

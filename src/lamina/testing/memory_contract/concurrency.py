@@ -111,7 +111,12 @@ class ConcurrencyContract:
             return await adapter.update(MINE, name, {"tags": ["kept"]})
 
         async def delete(name: str) -> bool:
-            return (await adapter.delete_many(MINE, [name], filter=old))[0]
+            if int(name[1:]) % 2:
+                return (await adapter.delete_many(MINE, [name], filter=old))[0]
+            try:
+                return await adapter.delete(MINE, name, expected_revision=1)
+            except Conflict:
+                return False
 
         outcomes = await _together(*(call(name) for name in names for call in (delete, keep)))
         deleted, kept = outcomes[::2], outcomes[1::2]

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from lamina.domain.filters import MemoryFilter
-from lamina.domain.lexical import index_terms, query_terms, similarity, term_weights
+from lamina.domain.lexical import count_terms, index_terms, query_terms, similarity, term_weights
 from lamina.domain.memory import Layer
 from lamina.domain.scope import Scope
 from lamina.ports.memory_adapter import Capability, MemoryAdapter
@@ -103,6 +103,12 @@ NO_QUERIES: Final = {
 }
 
 
+def likeness(query: str, content: str) -> float:
+    """The similarity of a text where few are stored."""
+    terms = query_terms(query)
+    return similarity(terms, [1.0] * len(terms), count_terms(index_terms(content)))
+
+
 class TextContract:
     """Words are found as `lamina.domain.lexical` says; a query is never a grammar."""
 
@@ -144,14 +150,25 @@ class TextContract:
         await put(adapter, *(memory(id, content) for id, content in contents.items()))
         hits = await by_text(adapter, "red harbour lamp")
         assert ids(hits) == ["m2", "m3", "m1", "m4"]
-        assert [hit.similarity for hit in hits] == pytest.approx([1, 2 / 3, 1 / 3, 1 / 3], abs=1e-6)
+        assert [hit.similarity for hit in hits] == pytest.approx(
+            [likeness("red harbour lamp", hit.entry.content) for hit in hits], abs=1e-6
+        )
 
-    async def test_a_word_counts_once_however_often_it_stands(self, adapter: MemoryAdapter) -> None:
+    async def test_words_outweigh_repeats_and_short_texts_long_ones(self, adapter: MemoryAdapter) -> None:
         needs(adapter, Capability.TEXT)
-        await put(adapter, memory("m1", "lamp lamp lamp lamp"), memory("m2", f"the harbour lamp {'dune ' * 500}"))
+        contents = {
+            "m1": "lamp lamp lamp lamp",
+            "m2": f"the harbour lamp {'dune ' * 100}",
+            "m3": f"the harbour lamp {'dune ' * 50}",
+            "m4": f"a lamp and no other lamp {'kite ' * 200}",
+            "m5": f"a lamp and no other light {'kite ' * 200}",
+        }
+        await put(adapter, *(memory(id, content) for id, content in contents.items()))
         hits = await by_text(adapter, "harbour lamp lamp")
-        assert ids(hits) == ["m2", "m1"]
-        assert [hit.similarity for hit in hits] == pytest.approx([1, 1 / 2], abs=1e-6)
+        assert ids(hits) == ["m3", "m2", "m1", "m4", "m5"]
+        assert [hit.similarity for hit in hits] == pytest.approx(
+            [likeness("harbour lamp", hit.entry.content) for hit in hits], abs=1e-6
+        )
 
     async def test_words_that_tie_are_ordered_by_id(self, adapter: MemoryAdapter) -> None:
         needs(adapter, Capability.TEXT)
@@ -179,7 +196,9 @@ class TextContract:
         assert first.entry.id == "m60"
         terms = query_terms("harbour kite")
         weights = term_weights(terms, 61, {"harbour": 60, "kite": 1})
-        assert first.similarity == pytest.approx(similarity(terms, weights, index_terms("a kite")), abs=1e-6)
+        assert first.similarity == pytest.approx(
+            similarity(terms, weights, count_terms(index_terms("a kite"))), abs=1e-6
+        )
         assert len(others) == 60
 
     async def test_statistics_of_terms_are_exact_if_there_are_any(self, adapter: MemoryAdapter) -> None:

@@ -264,6 +264,15 @@ class WritingContract:
         ]
         assert [(each.revision, each.updated_at) for each in entries] == [(1, NOW)] * 3
 
+    async def test_a_memory_of_another_revision_is_not_deleted(self, adapter: MemoryAdapter) -> None:
+        await put(adapter, memory())
+        await adapter.update(MINE, "m1", {"content": "changed"})
+        with pytest.raises(Conflict):
+            await adapter.delete(MINE, "m1", expected_revision=1)
+        assert [each.content for each in await listed(adapter)] == ["changed"]
+        assert await adapter.delete(MINE, "none", expected_revision=1) is False
+        assert await adapter.delete(MINE, "m1", expected_revision=2) is True
+
     async def test_a_deleted_memory_is_nowhere(self, adapter: MemoryAdapter) -> None:
         await put(adapter, memory("m1", embedding=[1.0, 0.0], tags=["red"]), memory("m2", embedding=[0.0, 1.0]))
         assert await adapter.delete(MINE, "m1") is True

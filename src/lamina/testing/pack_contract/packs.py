@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lamina.domain.pack import Pack, PackStatus, PackType
+from lamina.domain.pack import Pack, PackFace, PackStatus, PackType
 from lamina.domain.pack_decay import Decay, Tier
 from lamina.domain.pack_query import PackQuery
 from lamina.errors import InvalidInput, PackExists
@@ -60,9 +60,9 @@ class PackContract:
         assert bare == given.replace(embedding=None, revision=1)
         assert list(bare.metadata) == ["b", "a"]
         query = PackQuery(tenant=TENANT, any_owner=True, statuses=frozenset(PackStatus))
-        [found] = await store.list_packs(query, include_embeddings=True)
-        assert found.embedding == array("f", given.embedding or [])
-        assert found.replace(embedding=None) == bare
+        vector = array("f", given.embedding or [])
+        face = PackFace(given.id, given.name, given.description, given.tags, vector, given.fingerprint)
+        assert await store.pack_faces(query, limit=9) == [face]
         assert await store.find_pack(TENANT, given.name, owner="ada") == bare
         [without] = await store.list_packs(query)
         assert without == bare
@@ -125,6 +125,21 @@ class PackContract:
         pages = [await store.list_packs(PackQuery(tenant=TENANT, owner="ada"), limit=3, offset=at) for at in (0, 3, 6)]
         assert [[each.id for each in page] for page in pages] == [["ä", "z", "B"], ["c"], []]
         assert await store.list_packs(PackQuery(tenant=TENANT), limit=0) == []
+
+    async def test_a_walk_over_faces_goes_by_id_and_stays_in_place(self, store: PackStore) -> None:
+        for number in range(7):
+            owner = "ada" if number % 2 else None
+            await store.create_pack(pack(f"p{number}", name=f"n{9 - number}", owner=owner, tags=["t"]))
+        await store.create_pack(pack("p4z", name="other", owner="bob", tags=["t"]))
+        await store.create_pack(pack("p5z", name="untagged"))
+        asked = PackQuery(tenant=TENANT, owner="ada", tag="t")
+        seen: list[str] = []
+        while page := await store.pack_faces(asked, limit=2, after=seen[-1] if seen else None):
+            seen += [each.id for each in page]
+            await store.purge_pack(TENANT, seen[-1])
+            await store.create_pack(pack(f"a{len(seen)}", name=f"a{len(seen)}", tags=["t"]))
+        assert seen == [f"p{number}" for number in range(7)]
+        assert [each.embedding for each in await store.pack_faces(asked, limit=1)] == [None]
 
     async def test_a_query_of_packs_is_kept_to_in_all_it_says(self, store: PackStore) -> None:
         await store.create_pack(pack("p1", tags=["x", "y"]))
@@ -204,7 +219,7 @@ class PackContract:
         ]
         for revision, change in enumerate(changes, start=1):
             assert await store.save_pack(pack(**change), expected_revision=revision)
-            [found] = await store.list_packs(PackQuery(tenant=TENANT), include_embeddings=True)
+            [found] = await store.pack_faces(PackQuery(tenant=TENANT), limit=9)
             vectors.append((None if found.embedding is None else list(found.embedding), found.fingerprint))
         none = (None, None)
         assert vectors == [([1.0, 2.0], "m1"), ([3.0], "m2"), none, none, ([4.0], "m2"), none]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 
 from lamina.domain.api_token import TokenScope, token_digest
+from lamina.domain.idempotency import KeptResponse
 from lamina.errors import Conflict, InvalidInput, InvalidType
 from lamina.ports.server_store import ServerStore
-from lamina.testing.server_contract.material import ANSWER, LOOKALIKES, NOW, REFUSED_NAMES, at, begin, token
+from lamina.testing.server_contract.material import ANSWER, LOOKALIKES, NOW, PLACE, REFUSED_NAMES, at, begin, token
 
 __all__ = ["TenantContract", "TokenContract", "TokenPurgeContract"]
 
@@ -172,7 +174,15 @@ class TokenPurgeContract:
 
 
 class TenantContract:
-    """Tenants."""
+    """Tenants, and how much they all take."""
+
+    async def test_the_size_is_of_the_whole_database_and_grows_with_it(self, store: ServerStore) -> None:
+        before = await store.size_bytes()
+        begun = await begin(store)
+        assert begun.claim is not None
+        answer = KeptResponse(200, (), os.urandom(4 * 1024 * 1024))  # which cannot be compressed
+        assert await store.finish(*PLACE, begun.claim, response=answer)
+        assert await store.size_bytes() >= before + len(answer.body) // 2
 
     async def test_tenants_are_those_noted_and_those_of_tokens_in_order(self, store: ServerStore) -> None:
         assert await store.tenants() == []

@@ -79,6 +79,20 @@ class DocumentContract:
         assert [each.id for each in await store.find_documents("acme", offset=5)] == whole[5:]
         assert await store.find_documents("acme", limit=0) == []
 
+    async def test_pages_of_documents_do_not_move_when_others_are_made_and_deleted(self, store: StateStore) -> None:
+        for number in range(7):
+            await store.save_document(document(f"d{number}", source=f"s{number // 3}"), expected_generation=None)
+        whole = [each.id for each in await store.find_documents("acme")]
+        seen: list[str] = []
+        after = None
+        while page := await store.find_documents("acme", limit=2, after=after):
+            seen += [each.id for each in page]
+            after = (page[-1].source, page[-1].id)
+            await store.delete_document("acme", page[0].id)
+            await store.delete_document("acme", page[-1].id)
+            await store.save_document(document(f"new{len(seen)}", source="a"), expected_generation=None)
+        assert seen == whole
+
     async def test_heads_of_several_ids_come_by_id(self, store: StateStore) -> None:
         for number in range(4):
             await store.save_document(document(f"d{number}", source=f"{9 - number}"), expected_generation=None)

@@ -113,6 +113,21 @@ class HeadContract:
         assert await store.list_threads("acme", limit=0) == []
         assert [each.id for each in await store.list_threads("acme", offset=5)] == whole[5:]
 
+    async def test_pages_of_threads_do_not_move_when_others_are_made_and_deleted(self, store: StateStore) -> None:
+        for number in range(7):
+            await store.create_thread(thread(ThreadRef("acme", f"t{number}"), updated_at=second(-number // 3)))
+        whole = [each.id for each in await store.list_threads("acme")]
+        seen: list[str] = []
+        after = None
+        while page := await store.list_threads("acme", limit=2, after=after):
+            seen += [each.id for each in page]
+            after = (page[-1].updated_at, page[-1].id)
+            await store.delete_thread(ThreadRef("acme", page[0].id))
+            await store.delete_thread(ThreadRef("acme", page[-1].id))
+            await store.create_thread(thread(ThreadRef("acme", f"new{len(seen)}"), updated_at=second(len(seen))))
+        assert seen == whole
+        assert await store.list_threads("acme", owner="ada", after=(second(9), "a")) == []
+
     async def test_an_owner_sees_its_own_threads_and_nobody_elses(self, store: StateStore) -> None:
         for name in (*LOOKALIKES, None):
             await store.create_thread(thread(ThreadRef("acme", f"of {name}"), owner=name))
@@ -151,6 +166,15 @@ class HeadContract:
         assert await store.update_thread(REF, now=second(1), metadata={"a": 1}, expected_revision=1)
         assert not await store.update_thread(REF, now=second(1), metadata={"a": 2}, expected_revision=1)
         assert await store.get_thread(REF) == thread(metadata={"a": 1}, updated_at=second(1), revision=2)
+
+    async def test_a_thread_of_another_revision_or_instant_is_not_deleted(self, store: StateStore) -> None:
+        await fill(store, 2)
+        await store.update_thread(REF, now=second(1), metadata={})
+        assert not await store.delete_thread(REF, expected_revision=1)
+        assert not await store.delete_thread(REF, expected_created_at=second(1))
+        assert not await store.delete_thread(REF, expected_revision=2, expected_created_at=second(1))
+        assert len(await store.events(REF)) == 2
+        assert await store.delete_thread(REF, expected_revision=2, expected_created_at=NOW)
 
     async def test_an_append_is_no_change_of_the_head(self, store: StateStore) -> None:
         await fill(store, 3)

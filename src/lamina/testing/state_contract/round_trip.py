@@ -303,6 +303,14 @@ class RefusalContract:
             ("kind", store.list_threads("acme", "thread!")),  # type: ignore[arg-type]
             ("status", store.list_threads("acme", status="gone")),  # type: ignore[arg-type]
             ("limit", store.list_threads("acme", limit=None)),  # type: ignore[arg-type]
+            ("after", store.list_threads("acme", after="t1")),  # type: ignore[arg-type]
+            ("after", store.list_threads("acme", after=(NOW.replace(tzinfo=None), "t1"))),
+            (
+                "after",
+                store.find_documents("acme", after=("s", "")),
+            ),
+            ("expected_revision", store.delete_thread(REF, expected_revision=2**70)),
+            ("expected_created_at", store.delete_thread(REF, expected_created_at=NOW.replace(tzinfo=None))),
         ):
             with pytest.raises((InvalidInput, InvalidType)) as caught:
                 await call
