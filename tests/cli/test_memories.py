@@ -25,7 +25,7 @@ def test_the_best_ones_are_read_again_where_that_is_asked_for(lamina: Lamina) ->
     lamina("remember", "Mira prefers the window seat")
     found = lamina("recall", "which seat does Mira like?", "--rerank", "cross-encoder", "--explain", "--json").document
     assert found["results"][0]["explanation"]["rerank"] > 0.5
-    shown = lamina("recall", "welchen Platz mag Mira?", "--rerank", "cross-encoder").out
+    shown = lamina("recall", "wo sitzt Mira, und wann?", "--rerank", "cross-encoder").out
     assert "the reranker did not answer in full: other_language" in " ".join(shown.split())
     assert lamina("recall", "seat", "--rerank", "magic").code != 0
 
