@@ -128,6 +128,7 @@ if TYPE_CHECKING:
     from lamina.ports.language_model import LanguageModel
     from lamina.ports.memory_adapter import Capability, MemoryAdapter
     from lamina.ports.pack_store import PackStore
+    from lamina.ports.reranker import Reranker
     from lamina.ports.state_store import StateStore
     from lamina.ports.token_counter import TokenCounter
     from lamina.providers.tokens import EstimateCounter, token_counter
@@ -268,6 +269,7 @@ __all__ = [
     "RecallResult",
     "Reducer",
     "Relationship",
+    "Reranker",
     "Results",
     "Role",
     "SQLiteMemory",

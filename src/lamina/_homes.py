@@ -72,6 +72,7 @@ _HOMES: Final = {
     "lamina.ports.language_model": "LanguageModel",
     "lamina.ports.memory_adapter": "Capability MemoryAdapter",
     "lamina.ports.pack_store": "PackStore",
+    "lamina.ports.reranker": "Reranker",
     "lamina.ports.state_store": "StateStore",
     "lamina.ports.token_counter": "TokenCounter",
     "lamina.providers.tokens": "EstimateCounter token_counter",

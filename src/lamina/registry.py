@@ -14,14 +14,17 @@ if TYPE_CHECKING:
     from lamina.ports.embedder import Embedder
     from lamina.ports.language_model import LanguageModel
     from lamina.ports.memory_adapter import MemoryAdapter
+    from lamina.ports.reranker import Reranker
 
 __all__ = [
     "adapter_names",
     "adopt_embedder",
     "adopt_language_model",
+    "adopt_reranker",
     "load_adapter",
     "load_embedder",
     "load_language_model",
+    "load_reranker",
     "open_earlier",
 ]
 
@@ -66,6 +69,16 @@ def load_language_model(spec: str, **options: Any) -> LanguageModel:
     return language_model
 
 
+def load_reranker(spec: str, **options: Any) -> Reranker:
+    """The reranker that `provider` or `provider:model` names, made with these options; raises as `load_embedder`.
+
+    One that another package offers is guarded as a caller's own is: see `adopt_reranker`.
+    """
+    provider, _, model = spec.partition(":")
+    reranker: Reranker = _load("lamina.rerankers", "rerank", provider)(model or None, **options)
+    return reranker if type(reranker).__module__.startswith("lamina.") else adopt_reranker(reranker, owned=True)
+
+
 def _knows(group: str, name: str) -> bool:
     return any(point.name == name for point in entry_points(group=group))
 
@@ -87,6 +100,12 @@ def adopt_language_model(thing: object) -> LanguageModel:
     """The language model made of a caller's own object or function: see `as_language_model` there."""
     language_model: LanguageModel = _load("lamina.language_models", "llm", "callable")(thing)
     return language_model
+
+
+def adopt_reranker(thing: object, *, owned: bool = False) -> Reranker:
+    """A caller's own object or function as a reranker: see `lamina.providers.callable_reranker.as_reranker`."""
+    reranker: Reranker = _load("lamina.rerankers", "rerank", "callable")(thing, owned=owned)
+    return reranker
 
 
 def open_earlier(path: str | PathLike[str]) -> EarlierStore:

@@ -21,6 +21,15 @@ def test_what_is_remembered_is_recalled_with_its_score_in_parts(lamina: Lamina) 
     assert found["degraded"] == [{"leg": "vector", "reason": "no_embedder", "detail": ""}]
 
 
+def test_the_best_ones_are_read_again_where_that_is_asked_for(lamina: Lamina) -> None:
+    lamina("remember", "Mira prefers the window seat")
+    found = lamina("recall", "which seat does Mira like?", "--rerank", "cross-encoder", "--explain", "--json").document
+    assert found["results"][0]["explanation"]["rerank"] > 0.5
+    shown = lamina("recall", "wo sitzt Mira, und wann?", "--rerank", "cross-encoder").out
+    assert "the reranker did not answer in full: other_language" in " ".join(shown.split())
+    assert lamina("recall", "seat", "--rerank", "magic").code != 0
+
+
 def test_people_see_a_table_with_bars_and_what_was_degraded(lamina: Lamina) -> None:
     lamina("remember", "Mira prefers the window seat")
     shown = lamina("recall", "window seat").out

@@ -68,8 +68,9 @@ async def test_a_memory_comes_back_as_it_was_told(client):
 
 async def test_the_verbs_of_memories_do_what_those_of_the_library_do(client):
     ids = await client.memories.store_many(["The cat is called Mimi.", {"content": "The dog barks.", "tags": ["pet"]}])
-    (found,) = await client.memories.recall("what is the cat called", limit=1, explain=True)
-    assert (found.entry.id, found.explanation is not None) == (ids[0], True)
+    (found,) = await client.memories.recall("what is the cat called", limit=1, explain=True, rerank="cross-encoder")
+    assert found.entry.id == ids[0]
+    assert found.explanation.rerank > 0.5
     assert [each.id async for each in client.memories.scan()] == ids
     assert [each.id async for each in client.memories.scan(tags=["pet"])] == ids[1:]
     changed = await client.memories.update(ids[0], content="The cat is called Momo.", expected_revision=1)
@@ -193,6 +194,7 @@ async def test_an_export_can_be_imported(client):
         (lambda client: client.memories.store("x", metadata={"a": object()}), InvalidInput, "arguments"),
         (lambda client: client.memories.recall("x", limit=0), InvalidInput, "limit"),
         (lambda client: client.memories.recall("x", where={"a": {"no_such": 1}}), InvalidInput, "where"),
+        (lambda client: client.memories.recall("x", rerank="openai"), InvalidInput, "rerank"),
         (lambda client: client.memories.forget_where(), InvalidInput, None),
         (lambda client: client.memories.update("none", content="x"), MemoryNotFound, None),
         (lambda client: client.threads.history("none"), ThreadNotFound, None),

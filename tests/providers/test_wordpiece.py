@@ -57,3 +57,20 @@ def test_any_text_becomes_ids_within_the_limit(text: str, limit: int) -> None:
     assert 2 <= len(ids) <= limit
     assert (ids[0], ids[-1]) == (0, 1)
     assert set(ids[1:-1]) <= set(range(2, len(TOKENS)))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "most", "tokens", "lengths"),
+    [
+        ("mem", "a", 10, "[CLS] mem [SEP] a [SEP]", (3, 2)),
+        ("mem " * 9, "a " * 9, 8, "[CLS] mem mem [SEP] a a a [SEP]", (4, 4)),
+        ("mem " * 9, "a", 8, "[CLS] mem mem [SEP] a [SEP]", (4, 2)),
+        ("mem", "", 8, "[CLS] mem [SEP] [SEP]", (3, 1)),
+    ],
+)
+def test_a_pair_is_told_apart_and_the_first_leaves_the_second_half_the_room(
+    tokenizer: WordPiece, first: str, second: str, most: int, tokens: str, lengths: tuple[int, int]
+) -> None:
+    ids, types = tokenizer.encode_pair(first, second, most)
+    assert ids == [NUMBER[token] for token in tokens.split()]
+    assert types == [0] * lengths[0] + [1] * lengths[1]

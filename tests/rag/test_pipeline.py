@@ -458,3 +458,16 @@ async def test_a_cancelled_ingestion_leaves_the_old_document(open_pipeline):
     with pytest.raises(asyncio.CancelledError):
         await task
     assert "Replaced" not in await rag.get_context("ferry", top_k=50)
+
+
+async def test_a_reranker_has_a_say_in_the_order_and_the_score(open_pipeline):
+    def favours_cold(query, texts):
+        return [float("cold" in text) for text in texts]
+
+    rag = await open_pipeline(embedder=None, config=RagConfig(rerank=favours_cold))
+    for number, text in enumerate(["The cellar is dark.", "The cellar is cold.", "The cellar is wet."]):
+        await rag.ingest(text, f"{number}.txt")
+    best, *others = await rag.retrieve("cellar")
+    assert best.content == "The cellar is cold."
+    assert all(each.score < best.score for each in others)
+    assert len({each.score for each in await rag.retrieve("cellar", rerank="none")}) == 1

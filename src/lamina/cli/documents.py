@@ -18,6 +18,7 @@ from lamina.cli.options import (
     Mode,
     Offset,
     Query,
+    Rerank,
     Where,
     Yes,
 )
@@ -115,6 +116,7 @@ async def search(
     *,
     where: Where = None,
     mode: Mode = None,
+    rerank: Rerank = None,
     min_score: MinScore = 0.0,
     neighbors: Neighbors = 0,
     limit: Hits = 5,
@@ -136,6 +138,7 @@ async def search(
             min_score=min_score,
             neighbors=neighbors,
             mode=mode,
+            rerank=rerank,
         )
     if nl:
         output.print_lines({"score": each.score, **chunk_fields(each)} for each in hits)

@@ -38,6 +38,7 @@ __all__ = [
     "Query",
     "Question",
     "Relevance",
+    "Rerank",
     "Source",
     "StoredLayer",
     "Tags",
@@ -68,6 +69,12 @@ Where = Annotated[
 ]
 Mode = Annotated[
     SearchMode | None, typer.Option("--mode", "-m", help="Search by words, by meaning, or both.", show_default=False)
+]
+Rerank = Annotated[
+    str | None,
+    typer.Option(
+        "--rerank", help="Who reads the best ones again: cross-encoder, or none.", metavar="NAME", show_default=False
+    ),
 ]
 Limit = Annotated[int, typer.Option("--limit", min=1, max=MOST, help="At most so many.")]
 Offset = Annotated[int, typer.Option("--offset", min=0, max=MOST, help="Leave out the first so many.")]

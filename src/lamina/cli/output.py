@@ -223,6 +223,7 @@ def _place(entry: MemoryEntry, width: int) -> list[Text]:
 def degraded_line(mark: Degraded) -> Text:
     """What a search could not do, in words."""
     detail = f" ({mark.detail})" if mark.detail else ""
-    line = printable(f"degraded: the {mark.leg} search did not answer in full: {mark.reason}{detail}")
+    part = "reranker" if mark.leg.value == "rerank" else f"{mark.leg} search"
+    line = printable(f"degraded: the {part} did not answer in full: {mark.reason}{detail}")
     line.stylize("yellow")
     return line

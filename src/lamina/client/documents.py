@@ -109,8 +109,9 @@ class Documents(Resource):
         min_score: float = 0.0,
         neighbors: int = 0,
         mode: SearchMode | str | None = None,
+        rerank: str | None = None,
     ) -> Results[RagChunk]:
-        """The chunks that answer the query best, best first."""
+        """The chunks that answer the query best, best first; `rerank` is `cross-encoder` or `none`."""
         body = {
             "query": query,
             "top_k": top_k,
@@ -119,6 +120,7 @@ class Documents(Resource):
             "min_score": min_score,
             "neighbors": neighbors,
             "mode": mode,
+            "rerank": rerank,
         }
         asked = Request(method="POST", path=(*_ROOT, "retrieve"), body=sendable(body), reads=True)
         return await self._ask(asked, retrieved)

@@ -92,17 +92,19 @@ class Memories(Resource):
         offset: int = 0,
         mode: SearchMode | str | None = None,
         min_score: float | None = None,
+        rerank: str | None = None,
         touch: bool = True,
         explain: bool = False,
         **filters: Unpack[Selection],
     ) -> Results[RecallResult]:
-        """The memories that answer the query best, best first."""
+        """The memories that answer the query best, best first; `rerank` is `cross-encoder` or `none`."""
         body = {
             "query": query,
             "limit": limit,
             "offset": offset,
             "mode": mode,
             "min_score": min_score,
+            "rerank": rerank,
             "touch": touch,
             "explain": explain,
             **self._selection(filters),

@@ -158,7 +158,11 @@ def _hit(data: Json) -> RecallResult:
         explanation=None
         if told is None
         else HitExplanation(
-            _leg_hit(told["vector"]), _leg_hit(told["text"]), dict(told["contributions"]), told["support"]
+            _leg_hit(told["vector"]),
+            _leg_hit(told["text"]),
+            dict(told["contributions"]),
+            told["support"],
+            told["rerank"],
         ),
     )
 

@@ -37,10 +37,11 @@ class SearchMode(StrEnum):
 
 
 class Leg(StrEnum):
-    """One way of searching."""
+    """One way of searching; and the reranker, which reads what those found."""
 
     VECTOR = "vector"
     TEXT = "text"
+    RERANK = "rerank"
 
 
 class Source(StrEnum):
@@ -64,6 +65,9 @@ class Reason(StrEnum):
     """Some memories of the tenant have no vector yet, and are found by keyword only; `reembed_missing` mends it."""
     NOT_NATIVE = "not_native"
     """The backend has no such search; the engine's bounded scan answered in its place."""
+    OTHER_LANGUAGE = "other_language"
+    """The reranker does not know the language of the query or of what was found; code is one, too."""
+    RERANKER_FAILED = "reranker_failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +108,15 @@ class LegHit:
 class HitExplanation:
     """Why a result has its score: its place in each leg, and each component times its weight.
 
-    `support` is the part of the similarity that comes from its conversation and its speaker.
+    `support` is the part of the similarity that comes from its conversation and its speaker. `rerank` is how well
+    the reranker says it answers, in [0, 1]; None if none read it.
     """
 
     vector: LegHit | None
     text: LegHit | None
     contributions: dict[str, float]
     support: float = 0.0
+    rerank: float | None = None
 
 
 @dataclass(slots=True)

@@ -1,9 +1,10 @@
-"""What an engine stands on: the stores and the embedder, which engines of several tenants may share."""
+"""What an engine stands on: the stores and the models, which engines of several tenants may share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lamina.memory.reranking import Rerankers
 from lamina.ports.embedder import Embedder
 from lamina.ports.memory_adapter import MemoryAdapter
 
@@ -12,7 +13,7 @@ __all__ = ["MemoryBackend"]
 
 @dataclass(frozen=True, slots=True)
 class MemoryBackend:
-    """The stores and the embedder. Nothing in it belongs to one tenant.
+    """The stores, the embedder and the rerankers. Nothing in it belongs to one tenant.
 
     `overlay` is the store in this process's memory that holds the working layer, or None if the
     adapter holds that too.
@@ -21,6 +22,7 @@ class MemoryBackend:
     adapter: MemoryAdapter
     overlay: MemoryAdapter | None
     embedder: Embedder | None
+    rerankers: Rerankers
 
     async def initialize(self) -> None:
         """Open the stores. Idempotent."""
@@ -28,11 +30,12 @@ class MemoryBackend:
             await store.initialize()
 
     async def close(self) -> None:
-        """Let go of the stores and the embedder. Idempotent."""
+        """Let go of the stores and the models. Idempotent."""
         for store in self.stores():
             await store.close()
         if self.embedder is not None:
             await self.embedder.close()
+        await self.rerankers.close()
 
     def stores(self) -> list[MemoryAdapter]:
         """Where entries live, the lasting store first."""

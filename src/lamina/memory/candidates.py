@@ -26,6 +26,8 @@ class Candidate:
     """What both legs say, as one."""
     support: float = 0.0
     """What its surroundings add: see `lamina.memory.surroundings`."""
+    rerank: float | None = None
+    """What the reranker says, if one has read it."""
 
 
 def gather(by_vector: Sequence[SearchHit], by_text: Sequence[SearchHit]) -> list[Candidate]:
@@ -45,7 +47,12 @@ def gather(by_vector: Sequence[SearchHit], by_text: Sequence[SearchHit]) -> list
 
 
 def complete_vectors(
-    candidates: Sequence[Candidate], embedder: Embedder | None, query: str, vector: Vector | None, overlap: float | None
+    candidates: Sequence[Candidate],
+    embedder: Embedder | None,
+    query: str,
+    vector: Vector | None,
+    *,
+    overlap: float | None,
 ) -> None:
     """Tell how close each candidate is to the query's vector, if it has a vector itself; then drop the vectors."""
     if vector is not None:

@@ -113,11 +113,10 @@ class MemoryEngine:
     ) -> str | None:
         """Remember a text and return its id; None if the `on_before_store` hook vetoed it.
 
-        A live memory that says the same (same owner, namespace and layer; white space and Unicode
-        form do not count) is confirmed in place of storing a second one: its id is returned, its
-        relevance becomes the one given here or 1.0, and tags and metadata are united. `ttl` in
-        seconds counts from now: None means never, left out means the layer's default. An `id` of
-        the caller's own makes a repeated call harmless. If the embedder fails, the memory is kept
+        A live memory that says the same (same owner, namespace and layer; white space and Unicode form do not count) is
+        confirmed in place of storing a second one: its id is returned, its relevance becomes the one given here or 1.0,
+        and tags and metadata are united. `ttl` in seconds counts from now: None means never, left out means the layer's
+        default. An `id` of the caller's own makes a repeated call harmless. If the embedder fails, the memory is kept
         without a vector and found by keyword; `reembed_missing` repairs that.
 
         Raises:
@@ -177,10 +176,9 @@ class MemoryEngine:
     ) -> RestoreReport:
         """Write entries exactly as they are, ids, times and counts included: for imports and moves.
 
-        They become this tenant's. Ids that exist are skipped, or overwritten with `replace`. Hooks
-        do not run, and nothing is embedded: see `reembed_missing`. `fingerprint` says which model
-        made the entries' vectors (None: the store's own); if that is another one than the store's,
-        they are left out.
+        They become this tenant's. Ids that exist are skipped, or overwritten with `replace`. Hooks do not run, and
+        nothing is embedded: see `reembed_missing`. `fingerprint` says which model made the entries' vectors (None: the
+        store's own); if that is another one than the store's, they are left out.
         """
         return await self._writer.restore(entries, replace=replace, fingerprint=fingerprint)
 
@@ -220,16 +218,18 @@ class MemoryEngine:
         offset: int = 0,
         mode: SearchMode | str | None = None,
         min_score: float | None = None,
+        rerank: str | None = None,
         touch: bool = True,
         explain: bool = False,
         **filters: Unpack[Filters],
     ) -> Results[RecallResult]:
         """The memories that answer the query best, best first, each with its score broken down.
 
-        `min_score` (inclusive) is on the score; for the filters see `Filters`. The results count as
-        accessed unless `touch` is off. `explain` adds to each result its place in both legs and its
-        components times their weights, and to the list what was dropped and why. If a leg cannot
-        answer, the other one does, and the list's `degraded` says so.
+        `min_score` (inclusive) is on the score; for the filters see `Filters`. `rerank` names what reads the best
+        candidates again, together with the query, such as `cross-encoder`; `none` overrides the settings. The results
+        count as accessed unless `touch` is off. `explain` adds to each result its place in both legs and its components
+        times their weights, and to the list what was dropped and why. If a leg or the reranker cannot answer, the
+        others do, and the list's `degraded` says so.
 
         Raises:
             InvalidInput: the query is blank, or an argument is out of range.
@@ -243,6 +243,7 @@ class MemoryEngine:
             limit=limit,
             offset=offset,
             min_score=min_score,
+            rerank=rerank,
             touch=touch,
             explain=explain,
         )
@@ -379,9 +380,8 @@ class MemoryEngine:
     async def reembed(self, *, force: bool = False, progress: Progress | None = None) -> ReembedReport:
         """Change the store over to the configured embedder, then embed whatever has no vector.
 
-        If the stored vectors are another model's (or with `force`) they are dropped first; from
-        then on searches go by keyword and by the vectors made so far. May be interrupted and
-        called again: it goes on where it stopped.
+        If the stored vectors are another model's (or with `force`) they are dropped first; from then on searches go by
+        keyword and by the vectors made so far. May be interrupted and called again: it goes on where it stopped.
 
         Raises:
             ConfigError: no embedder is configured.

@@ -16,6 +16,7 @@ from lamina.memory.embedding import EmbeddingSpace
 from lamina.memory.engine import MemoryEngine
 from lamina.memory.hooks import HookRunner
 from lamina.memory.inputs import EntryDefaults
+from lamina.memory.reranking import Rerankers
 from lamina.memory.runtime import Runtime
 from lamina.memory.working import WorkingMemory
 from lamina.ports.clock import IdFactory, new_memory_id, utc_now
@@ -90,7 +91,7 @@ async def open_engine(config: MemoryConfig, backend: MemoryBackend, *, emit: Emi
 
 def _backend(config: MemoryConfig) -> MemoryBackend:
     overlay = registry.load_adapter("memory")() if config.working_storage == "memory" else None
-    return MemoryBackend(adapter_of(config), overlay, _embedder(config))
+    return MemoryBackend(adapter_of(config), overlay, _embedder(config), Rerankers(config.rerank))
 
 
 @asynccontextmanager
@@ -134,6 +135,7 @@ def _assemble(
         space=EmbeddingSpace(backend.adapter, Scope(config.tenant), backend.embedder, clock),
         clock=clock,
         new_id=new_id,
+        rerankers=backend.rerankers,
         emit=emit,
         earlier=_earlier(config, defaults),
         open_earlier=registry.open_earlier,

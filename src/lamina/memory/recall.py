@@ -31,6 +31,7 @@ from lamina.memory.fallback import scan_by_text, scan_by_vector
 from lamina.memory.fusion import fuse, text_share
 from lamina.memory.inputs import Filters, read_mode, read_query
 from lamina.memory.reading import count, filters_natively
+from lamina.memory.reranking import rerank, rerank_share
 from lamina.memory.runtime import Runtime
 from lamina.memory.scoring import contributions, score_breakdown, total_score
 from lamina.memory.surroundings import support
@@ -38,6 +39,7 @@ from lamina.ports.embedder import weighted_parts
 from lamina.ports.events import EventName
 from lamina.ports.memory_adapter import Capability, MemoryAdapter, SearchHit, SearchOptions
 from lamina.ports.memory_requests import MAX_LIMIT
+from lamina.ports.reranker import Reranker
 from lamina.telemetry import memory_operation
 
 __all__ = ["RecallRequest", "Recaller", "recall_request"]
@@ -59,6 +61,7 @@ class RecallRequest:
     min_score: float | None
     touch: bool
     explain: bool
+    reranker: Reranker | None = None
 
 
 def recall_request(
@@ -70,6 +73,7 @@ def recall_request(
     limit: int,
     offset: int,
     min_score: float | None,
+    rerank: str | None,
     touch: bool,
     explain: bool,
 ) -> RecallRequest:
@@ -85,6 +89,7 @@ def recall_request(
         min_score=None if min_score is None else check_unit_interval("min_score", min_score),
         touch=touch,
         explain=explain,
+        reranker=runtime.rerankers.choose(rerank),
     )
 
 
@@ -134,10 +139,10 @@ class Recaller:
     async def recall(self, request: RecallRequest) -> Results[RecallResult]:
         """The best results for the request, best first; ties by the keyword leg's rank, then by id.
 
-        The candidates are ranked pool by pool: first each leg's best `max(5 * limit, 50)`, then, as long
-        as the page asked for lies beyond, those that a pool of twice the size adds. So the pages of one
-        limit tile, and an earlier page never hangs on a later one. Memories of version 1 come behind all of
-        ours, whatever their score.
+        The candidates are ranked pool by pool: first each leg's best `max(5 * limit, 50)`, then, as long as the page
+        asked for lies beyond, those that a pool of twice the size adds. Of the first pool, a reranker reads the best;
+        the others come behind them as they were. So the pages of one limit tile, and an earlier page never hangs on a
+        later one. Memories of version 1 come behind all of ours, whatever their score.
         """
         with memory_operation("search_memory", store=request.scope.tenant) as operation:
             operation.asks(request.query)
@@ -247,15 +252,19 @@ class Recaller:
         query = search.request.query
         if search.overlap is None and search.wants_text:
             search.overlap = max((each.text for each in fresh if each.text is not None), default=0.0)
-        complete_vectors(fresh, self._runtime.space.embedder, query, search.vector, search.overlap)
+        complete_vectors(fresh, self._runtime.space.embedder, query, search.vector, overlap=search.overlap)
         if search.wants_text:
             await self._complete_texts(fresh, search)
         for each in fresh:
             each.similarity = fuse(each.vector, each.text, text_share(query))
+        is_first = not search.known
         search.known += fresh
-        added = support(query, [each.entry for each in search.known], [each.similarity for each in search.known])
-        for each, lent in zip(fresh, added[len(added) - len(fresh) :], strict=True):
-            each.support = lent
+        _lend(search, fresh)
+        if is_first and search.request.reranker is not None:
+            problem = await rerank(search.request.reranker, query, fresh)
+            if problem is not None:
+                search.degraded[problem] = None
+            _lend(search, fresh)
 
     async def _complete_texts(self, candidates: Sequence[Candidate], search: _Search) -> None:
         """Give each candidate that the keyword leg did not bring its keyword value, if there are words to look for."""
@@ -278,8 +287,8 @@ class Recaller:
         for candidate in candidates:
             result = self._score(candidate, request)
             text_rank = candidate.hits[Leg.TEXT].rank if Leg.TEXT in candidate.hits else float("inf")
-            scored.append((-result.score, text_rank, result.entry.id, result))
-        return [result for *_, result in sorted(scored, key=lambda each: each[:3])]
+            scored.append((candidate.rerank is None, -result.score, text_rank, result.entry.id, result))
+        return [result for *_, result in sorted(scored, key=lambda each: each[:4])]
 
     def _score(self, candidate: Candidate, request: RecallRequest) -> RecallResult:
         entry, scoring = candidate.entry, self._runtime.scoring
@@ -296,7 +305,9 @@ class Recaller:
         explanation = None
         if request.explain:
             parts = contributions(breakdown, scoring)
-            explanation = HitExplanation(legs.get(Leg.VECTOR), legs.get(Leg.TEXT), parts, candidate.support)
+            explanation = HitExplanation(
+                legs.get(Leg.VECTOR), legs.get(Leg.TEXT), parts, candidate.support, candidate.rerank
+            )
         score = total_score(breakdown, scoring, version=self._runtime.version)
         return RecallResult(entry, score, breakdown, source, explanation)
 
@@ -353,9 +364,20 @@ class Recaller:
                 "frequency": scoring.frequency_weight,
                 "relevance": scoring.relevance_weight,
                 "text_share": text_share(request.query),
+                "rerank_share": rerank_share(request.query)
+                if any(each.rerank is not None for each in search.known)
+                else 0.0,
             },
         )
         return Results(page, degraded=degraded, explanation=explanation)
+
+
+def _lend(search: _Search, fresh: Sequence[Candidate]) -> None:
+    """Tell what their surroundings add to the fresh ones, which are the last of all that is known."""
+    known = search.known
+    added = support(search.request.query, [each.entry for each in known], [each.similarity for each in known])
+    for each, lent in zip(fresh, added[len(added) - len(fresh) :], strict=True):
+        each.support = lent
 
 
 def _above(search: _Search) -> list[RecallResult]:

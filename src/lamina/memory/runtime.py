@@ -17,6 +17,7 @@ from lamina.memory.earlier import EarlierMemories
 from lamina.memory.embedding import EmbeddingSpace
 from lamina.memory.hooks import HookRunner
 from lamina.memory.inputs import EntryDefaults, Filters, read_filter
+from lamina.memory.reranking import Rerankers
 from lamina.ports.clock import Clock, IdFactory
 from lamina.ports.earlier_store import EarlierStore
 from lamina.ports.events import Emit, Event, EventName
@@ -46,6 +47,7 @@ class Runtime:
     space: EmbeddingSpace
     clock: Clock
     new_id: IdFactory
+    rerankers: Rerankers
     emit: Emit | None = None
     earlier: EarlierMemories | None = None
     """Memories of version 1 that a recall falls back on, if there are some."""

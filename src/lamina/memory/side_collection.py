@@ -13,6 +13,7 @@ from lamina.memory.embedding import EmbeddingSpace, TextsOf
 from lamina.memory.hooks import HookRunner
 from lamina.memory.inputs import EntryDefaults
 from lamina.memory.recall import Recaller, RecallRequest
+from lamina.memory.reranking import Rerankers
 from lamina.memory.runtime import Runtime
 from lamina.memory.writing import Writer
 from lamina.ports.clock import Clock, IdFactory
@@ -57,6 +58,7 @@ class SideCollection:
             space=self.space,
             clock=clock,
             new_id=new_id,
+            rerankers=Rerankers(),
         )
         self._writer = Writer(self._runtime)
         self._recaller = Recaller(self._runtime, AccessCounters(self._runtime))

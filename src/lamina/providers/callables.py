@@ -21,7 +21,15 @@ from lamina.providers.host_calls import call_host, is_async
 from lamina.providers.structured_output import ObjectSchema, request_object
 from lamina.providers.vectors import BatchEmbed, embed_checked
 
-__all__ = ["CallableEmbedder", "CallableLanguageModel", "as_embedder", "as_language_model", "guarded_embedder"]
+__all__ = [
+    "CallableEmbedder",
+    "CallableLanguageModel",
+    "as_embedder",
+    "as_language_model",
+    "guarded_embedder",
+    "name_of",
+    "translated",
+]
 
 Streaming: TypeAlias = Callable[[Sequence[ChatMessage]], AsyncIterator[str] | Iterable[str]]
 """Answers a conversation piece by piece."""
@@ -68,17 +76,17 @@ class CallableEmbedder:
     async def close(self) -> None:
         """Call `close`, if it was given; otherwise what was wrapped belongs to the caller."""
         if self._close is not None:
-            with _translated(self._provider):
+            with translated(self._provider):
                 await self._close()
 
     async def _embed(self, texts: Sequence[str], embed: BatchEmbed) -> list[Vector]:
-        async def translated(wanted: list[str]) -> Iterable[Any]:
-            with _translated(self._provider):
+        async def answered(wanted: list[str]) -> Iterable[Any]:
+            with translated(self._provider):
                 answer = await embed(wanted)
                 # Read here, since reading may raise anything as well; what cannot be read is refused by its check.
                 return list(answer) if hasattr(answer, "__iter__") else answer
 
-        return await embed_checked(self._provider, texts, translated, dimensions=self._dimensions)
+        return await embed_checked(self._provider, texts, answered, dimensions=self._dimensions)
 
 
 def as_embedder(
@@ -121,7 +129,7 @@ def as_embedder(
     else:
         documents, queries = _functions_of(thing)
     return CallableEmbedder(
-        documents, queries, provider=provider, model=model or _name_of(given[0]), dimensions=dimensions
+        documents, queries, provider=provider, model=model or name_of(given[0]), dimensions=dimensions
     )
 
 
@@ -188,7 +196,7 @@ class CallableLanguageModel:
         del max_tokens
         if self._stream is None:
             raise Unsupported(f"The language model {self._model}", "streaming", "Give as_language_model a stream=.")
-        with _translated(self._provider):
+        with translated(self._provider):
             pieces = await call_host(self._stream, messages)
             async for piece in _iterated(pieces):
                 yield self._text(piece)
@@ -197,7 +205,7 @@ class CallableLanguageModel:
         """Nothing to let go of: what was wrapped belongs to the caller."""
 
     async def _ask(self, messages: Sequence[ChatMessage]) -> Completion:
-        with _translated(self._provider):
+        with translated(self._provider):
             answer = await call_host(self._complete, messages)
         return answer if isinstance(answer, Completion) else Completion(text=self._text(answer))
 
@@ -233,7 +241,7 @@ def as_language_model(
     if not callable(thing):
         raise InvalidType("complete", f"cannot be called: {type(thing).__name__}", "Give a callable.")
     return CallableLanguageModel(
-        thing, stream, provider=provider, model=model or _name_of(thing), schema_attempts=schema_attempts
+        thing, stream, provider=provider, model=model or name_of(thing), schema_attempts=schema_attempts
     )
 
 
@@ -299,7 +307,8 @@ async def _iterated(pieces: Any) -> AsyncIterator[Any]:
         yield piece
 
 
-def _name_of(thing: object) -> str:
+def name_of(thing: object) -> str:
+    """The module and name of a function or of an object's class, with the name of the object's own model."""
     named = thing if hasattr(thing, "__qualname__") else type(thing)
     name = f"{getattr(named, '__module__', '')}.{getattr(named, '__qualname__', '')}"
     for attribute in ("model_name", "model"):
@@ -310,7 +319,8 @@ def _name_of(thing: object) -> str:
 
 
 @contextmanager
-def _translated(provider: str) -> Iterator[None]:
+def translated(provider: str) -> Iterator[None]:
+    """Whatever code that is not ours raises, as a `ProviderError`."""
     try:
         yield
     except ProviderError:

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 from lamina.errors import ConfigError
 from lamina.ports.embedder import Embedder
 from lamina.ports.language_model import LanguageModel
+from lamina.ports.reranker import Reranker
 from lamina.providers.resilience import (
     CACHE_BYTES,
     BorrowedEmbedder,
@@ -29,6 +30,7 @@ from lamina.providers.resilience import (
 __all__ = [
     "adopted_embedder",
     "builtin_embedder",
+    "cross_encoder_reranker",
     "fastembed_embedder",
     "http_embedder",
     "http_language_model",
@@ -162,6 +164,13 @@ def pydantic_ai_language_model(model: str | None = None, **options: Any) -> Lang
     from lamina.providers.pydantic_ai import PydanticAILanguageModel
 
     return _made("pydantic-ai", PydanticAILanguageModel, model, options)
+
+
+def cross_encoder_reranker(model: str | None = None, **options: Any) -> Reranker:
+    """The cross-encoder that comes with Lamina."""
+    from lamina.providers.cross_encoder import CrossEncoder
+
+    return _made("cross-encoder", CrossEncoder, model, options)
 
 
 def _checks_itself(embedder: Embedder) -> bool:

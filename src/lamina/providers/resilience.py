@@ -10,8 +10,7 @@ import threading
 import time
 from array import array
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
 import anyio
@@ -20,6 +19,7 @@ from lamina.domain.memory import Vector
 from lamina.errors import ConfigError, ProviderError, ProviderUnavailable
 from lamina.ports.embedder import Embedder, matches_from, weighted_parts
 from lamina.providers.batching import batches
+from lamina.providers.circuit_breaker import CircuitBreaker
 from lamina.providers.vectors import check_texts
 from lamina.telemetry import embedding_request
 
@@ -272,20 +272,7 @@ class TimeLimitedEmbedder(_Wrapper):
 
 
 class CircuitBreakingEmbedder(_Wrapper):
-    """Stops calling an embedder that is down, so that callers do not each wait for it.
-
-    After `failures` calls in a row that ended with `ProviderUnavailable`, every call fails at once, with the same
-    error, for `cool_down` seconds. Then one call is tried, while others go on failing; if it finds the
-    provider reachable all are let through again, otherwise the cool-down starts anew. A provider that refuses
-    a text (`ProviderError`) is reachable: one bad text must not switch the embedder off for everybody. A
-    cancelled call counts neither way.
-
-    Args:
-        embedder: What is called.
-        failures: How many in a row open the circuit.
-        cool_down: Seconds until the trial call.
-        monotonic: A clock that never goes back, in seconds.
-    """
+    """Stops calling an embedder that is down: see `CircuitBreaker`, which takes the same options."""
 
     def __init__(
         self,
@@ -296,69 +283,17 @@ class CircuitBreakingEmbedder(_Wrapper):
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(embedder)
-        if failures < 1:
-            raise ConfigError("failures", f"must be at least 1, not {failures}", "Give a positive number.")
-        if cool_down < 0:
-            raise ConfigError("cool_down", f"must be at least 0, not {cool_down}", "Give the seconds to wait.")
-        self._allowed = failures
-        self._cool_down = cool_down
-        self._monotonic = monotonic
-        self._failed = 0
-        self._closed_from = 0.0
-        self._trying = False
-        self._lock = threading.Lock()
+        self._circuit = CircuitBreaker(embedder.provider, failures=failures, cool_down=cool_down, monotonic=monotonic)
 
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
         """One vector per text, unless the circuit is open."""
-        with self._guarded():
+        with self._circuit.guarded():
             return await self._embedder.embed_documents(texts)
 
     async def embed_query(self, text: str) -> Vector:
         """The vector of a text to search with, unless the circuit is open."""
-        with self._guarded():
+        with self._circuit.guarded():
             return await self._embedder.embed_query(text)
-
-    @contextmanager
-    def _guarded(self) -> Iterator[None]:
-        trial = self._admit()
-        try:
-            yield
-        except ProviderUnavailable:
-            self._count_failure()
-            raise
-        except ProviderError:
-            self._count_success()
-            raise
-        else:
-            self._count_success()
-        finally:
-            if trial:
-                with self._lock:
-                    self._trying = False
-
-    def _admit(self) -> bool:
-        """Let the call through, and return whether it is the trial; or refuse it."""
-        with self._lock:
-            if self._failed < self._allowed:
-                return False
-            wait = self._closed_from - self._monotonic()
-            if wait > 0 or self._trying:
-                raise ProviderUnavailable(
-                    self.provider,
-                    f"it failed {self._failed} times in a row, so it is not called now",
-                    f"It is tried again in {max(wait, 0.0):.0f} s.",
-                )
-            self._trying = True
-            return True
-
-    def _count_failure(self) -> None:
-        with self._lock:
-            self._failed += 1
-            self._closed_from = self._monotonic() + self._cool_down
-
-    def _count_success(self) -> None:
-        with self._lock:
-            self._failed = 0
 
 
 def resilient(

@@ -8,14 +8,11 @@ from __future__ import annotations
 from array import array
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from lamina.errors import ProviderError
+from lamina.providers.onnx_session import onnx_session
 from lamina.providers.packaged_files import PackagedFiles
 from lamina.providers.wordpiece import WordPiece
-
-if TYPE_CHECKING:
-    import onnxruntime
 
 __all__ = ["DIMENSIONS", "MODEL", "SmallBge"]
 
@@ -44,7 +41,7 @@ class SmallBge:
     def __init__(self, feature: str, root: Path | None = None) -> None:
         files = _FILES.read(feature, root)
         self._tokenizer = WordPiece(files["vocab.txt"].decode())
-        self._session = _session(feature, files["model.onnx"])
+        self._session = onnx_session(feature, files["model.onnx"])
 
     def embed(self, text: str) -> array[float]:
         """The text's vector, of unit length; zeros for one of which no token is known.
@@ -61,18 +58,3 @@ class SmallBge:
         [hidden, *_] = self._session.run(None, inputs)
         vector = np.asarray(hidden)[0, 0].astype(np.float32)
         return array("f", (vector / np.linalg.norm(vector)).tobytes())
-
-
-def _session(feature: str, content: bytes) -> onnxruntime.InferenceSession:
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise ProviderError(feature, "onnxruntime is not installed", "Install Lamina's dependencies.") from error
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.enable_cpu_mem_arena = False  # gives memory back after a long text
-    options.log_severity_level = 3
-    try:
-        return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # the edge to native code, whose errors have no common base
-        raise ProviderError(feature, f"onnxruntime cannot load it: {error}") from error

@@ -43,6 +43,15 @@ class WordPiece:
                 break
         return [*ids[: max_tokens - 1], self._end]
 
+    def encode_pair(self, first: str, second: str, max_tokens: int) -> tuple[list[int], list[int]]:
+        """Both texts' ids, with a mark at the end of each, and for each id which of the two it is of: 0 or 1.
+
+        At most so many ids: the first text has up to half of them, the second what is left.
+        """
+        before = self.encode(first, max_tokens // 2)
+        behind = self.encode(second, max_tokens - len(before) + 1)[1:]
+        return before + behind, [0] * len(before) + [1] * len(behind)
+
     def knows(self, ids: list[int]) -> bool:
         """Whether an id stands for a piece of the text, and not for its ends or for what the vocabulary lacks."""
         return any(id not in {self._begin, self._end, self._unknown} for id in ids)

@@ -19,6 +19,7 @@ from lamina.memory.embedding import Progress, ReembedReport
 from lamina.memory.factory import DEFAULT_EMBEDDER
 from lamina.memory.inputs import read_filter, read_mode, read_query
 from lamina.memory.recall import RecallRequest
+from lamina.memory.reranking import Rerankers
 from lamina.ports.clock import Clock, IdFactory, utc_now
 from lamina.ports.embedder import Embedder
 from lamina.ports.memory_adapter import MemoryAdapter
@@ -85,6 +86,7 @@ class RagPipeline:
         self._index = ChunkIndex(adapter, tenant=tenant, embedder=made, clock=clock, new_id=new_id)
         self._ingester = Ingester(self._index, store, counter=self._counter, clock=clock, new_id=new_id)
         self._retriever = Retriever(self._index, store)
+        self._rerankers = Rerankers(self.config.rerank)
         self._is_loaded = False
 
     @property
@@ -99,11 +101,12 @@ class RagPipeline:
         await self._load()
 
     async def close(self) -> None:
-        """Let go of the adapter, the store and the embedder; not to be called where others use them. Idempotent."""
+        """Let go of the adapter, the store and the models; not to be called where others use them. Idempotent."""
         await self._index.adapter.close()
         await self._store.close()
         if self.embedder is not None:
             await self.embedder.close()
+        await self._rerankers.close()
 
     async def __aenter__(self) -> Self:
         await self.initialize()
@@ -215,12 +218,14 @@ class RagPipeline:
         min_score: float = 0.0,
         neighbors: int = 0,
         mode: SearchMode | str | None = None,
+        rerank: str | None = None,
     ) -> Results[RagChunk]:
         """The chunks that answer the query best, best first; at most `top_k`, fewer only if there are no more.
 
         `filter` is a condition on metadata, such as `{"category": "api"}`. The score is the similarity alone, in
         [0, 1]; `min_score` is inclusive. `neighbors` joins that many chunks before and after each one found,
-        without their overlaps; a hit that is another's neighbour does not stand for itself then. If a way of
+        without their overlaps; a hit that is another's neighbour does not stand for itself then. `rerank` names what
+        reads the best chunks again, as in `MemoryEngine.recall`, and its word is part of the score. If a way of
         searching cannot answer, the other one does, and the list's `degraded` says so.
 
         Raises:
@@ -239,6 +244,7 @@ class RagPipeline:
             min_score=check_unit_interval("min_score", min_score),
             touch=False,
             explain=False,
+            reranker=self._rerankers.choose(rerank),
         )
         return await self._retriever.retrieve(request, check_whole_number("neighbors", neighbors, 0, MAX_NEIGHBORS))
 

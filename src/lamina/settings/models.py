@@ -16,6 +16,7 @@ from lamina.domain.text import check_name
 from lamina.domain.validation import check_ttl
 from lamina.errors import ConfigError, InvalidInput, InvalidType
 from lamina.settings.conversation import CompactionConfig
+from lamina.settings.reranking import reranker_setting
 from lamina.settings.scoring import ScoringConfig
 from lamina.settings.shorthand import preset_table, provider_table
 from lamina.settings.strict_model import Number, StrictModel, WholeNumber
@@ -154,6 +155,9 @@ class MemoryConfig(StrictModel):
     `working_memory_ttl` and `layer_ttls` are in seconds (or timedeltas); None or `never` is no end. Under
     `strict_namespace` a recall that names no namespace stays in the default one; under `strict_owner` shared
     layers are bound to their owner too.
+    `rerank` is what reads the best candidates of a recall again, together with the query: a name such as
+    `cross-encoder`, a `Reranker`, or a callable of a query and a list of texts, sync or async, that returns one number
+    from 0 to 1 per text.
     `embed` and `embed_batch` are callables, sync or async, and take the place of `embedding`.
     `version` 1 scores by similarity and relevance only. `v1_path` is an SQLite file that version 1 wrote, which
     recalls fall back on until `migrate_v1` has copied it.
@@ -182,6 +186,7 @@ class MemoryConfig(StrictModel):
     working_memory_ttl: Lifetime = 3600.0
     layer_ttls: dict[Layer, Lifetime] = Field(default_factory=dict)
     search_mode: SearchMode = SearchMode.HYBRID
+    rerank: Annotated[Any, AfterValidator(reranker_setting)] = None
     scoring: Annotated[ScoringConfig, BeforeValidator(preset_table)] = ScoringConfig()
     embedding: Annotated[EmbeddingConfig, BeforeValidator(provider_table)] | None = None
     compaction: CompactionConfig | None = None

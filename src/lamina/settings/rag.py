@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from lamina.domain.recall import SearchMode
 from lamina.errors import ConfigError
+from lamina.settings.reranking import reranker_setting
 from lamina.settings.strict_model import Number, StrictModel, WholeNumber
 
 __all__ = ["RagConfig"]
@@ -21,7 +22,8 @@ class RagConfig(StrictModel):
 
     `top_k` and `min_score` are for callers that search on behalf of others, such as the kernel: there a
     chunk below `min_score` does not match. None means what fits the embedder: 0.45 for the built-in one, 0.2 for
-    others, and without any whatever shares a word. `RagPipeline.retrieve` has defaults of its own.
+    others, and without any whatever shares a word. `RagPipeline.retrieve` has defaults of its own. `rerank` is what
+    reads the best chunks again, together with the query, as in `MemoryConfig`; the scores are then blended ones.
     """
 
     chunk_strategy: Literal["recursive", "paragraph", "sentence", "fixed"] = "recursive"
@@ -30,6 +32,7 @@ class RagConfig(StrictModel):
     top_k: Annotated[WholeNumber, Field(ge=1, le=1000)] = 5
     min_score: Annotated[Number, Field(ge=0, le=1)] | None = None
     search_mode: SearchMode = SearchMode.HYBRID
+    rerank: Annotated[Any, AfterValidator(reranker_setting)] = None
     max_bytes: Annotated[WholeNumber, Field(ge=1)] = 64 * _MEBIBYTE
 
     @model_validator(mode="after")

@@ -18,7 +18,7 @@ from lamina.rag.rendering import render_chunks
 from lamina.rag.reports import RagStats
 from lamina.server.strict_json import MalformedJson, read_json, wrong_values
 from lamina.server.wire.memories import Weakness
-from lamina.server.wire.strict import BY_VALUE, Flag, JsonObject, Limit, Name, StrictBody, Text, Unit
+from lamina.server.wire.strict import BY_VALUE, Flag, JsonObject, Limit, Name, Rerank, StrictBody, Text, Unit
 
 __all__ = [
     "METADATA_PARAMETER",
@@ -159,6 +159,8 @@ class Retrieve(StrictBody):
     """A question to the documents. `where` is a condition on metadata, such as `{"category": "api"}`.
 
     `neighbors` joins that many chunks before and after each one found. With `render` the chunks come as one text too.
+    `rerank` overrides the server's settings: `cross-encoder` has the best chunks read again, together with the
+    question; `none` has not.
     """
 
     query: Text = Field(examples=["How hot is green tea brewed?"])
@@ -168,11 +170,12 @@ class Retrieve(StrictBody):
     min_score: Unit = 0.0
     neighbors: Annotated[int, Field(ge=0, le=100)] = 0
     mode: Annotated[SearchMode, BY_VALUE] | None = None
+    rerank: Rerank | None = None
     render: Flag = False
 
     def arguments(self, owner: str | None) -> dict[str, Any]:
         """As `RagPipeline.retrieve` takes them."""
-        own = ("query", "top_k", "min_score", "neighbors", "mode")
+        own = ("query", "top_k", "min_score", "neighbors", "mode", "rerank")
         return {**{name: getattr(self, name) for name in own}, "filter": self.where, "owner": owner}
 
 

@@ -18,6 +18,7 @@ from lamina.server.wire.strict import (
     Limit,
     Moment,
     Name,
+    Rerank,
     StrictBody,
     Tag,
     Text,
@@ -146,13 +147,18 @@ class Selection(StrictBody):
 
 
 class Recall(Selection):
-    """A question to the memories. `explain` tells why each result has its score, and what was dropped."""
+    """A question to the memories. `explain` tells why each result has its score, and what was dropped.
+
+    `rerank` overrides the server's settings: `cross-encoder` has the best candidates read again, together with the
+    question; `none` has not.
+    """
 
     query: Text = Field(examples=["What does Ann like to drink?"])
     limit: Limit = 10
     offset: Annotated[int, Field(ge=0, le=10_000)] = 0
     mode: Annotated[SearchMode, BY_VALUE] | None = None
     min_score: Unit | None = None
+    rerank: Rerank | None = None
     min_relevance: Unit | None = None
     min_confidence: Unit | None = None
     touch: Flag = True
@@ -160,8 +166,8 @@ class Recall(Selection):
 
     def arguments(self, owner: str | None) -> dict[str, Any]:
         """As `MemoryEngine.recall` takes them."""
-        own = ("query", "limit", "offset", "mode", "min_score", "min_relevance", "min_confidence", "touch", "explain")
-        return {**self.conditions(owner), **{name: getattr(self, name) for name in own}}
+        own = {name: getattr(self, name) for name in Recall.model_fields if name not in Selection.model_fields}
+        return {**self.conditions(owner), **own}
 
 
 class Forget(Selection):

@@ -9,7 +9,7 @@ import sys
 import unicodedata
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
     AfterValidator,
@@ -34,6 +34,7 @@ __all__ = [
     "Limit",
     "Moment",
     "Name",
+    "Rerank",
     "StrictBody",
     "Tag",
     "Text",
@@ -121,6 +122,8 @@ Integer = Annotated[int, Field(ge=-MAX_INTEGER - 1, le=MAX_INTEGER)]
 """What 64 bits hold."""
 Unit = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 """A share: a score, a relevance, a confidence."""
+Rerank = Literal["cross-encoder", "none"]
+"""Only what costs the server's own time: hosted rerankers are for its settings to choose."""
 Moment = Annotated[AwareDatetime, BY_VALUE, BeforeValidator(_only_text)]
 """An instant in ISO 8601 with its offset; a number is none."""
 Flag = Annotated[bool, BeforeValidator(_only_a_word)]
