@@ -11,6 +11,7 @@ from lamina.domain.filters import MemoryFilter
 from lamina.domain.lexical import Term, count_terms, index_terms, query_terms, similarity, term_weights
 from lamina.domain.memory import MemoryEntry, Vector
 from lamina.domain.recall import (
+    Cutoff,
     Degraded,
     DroppedHit,
     HitExplanation,
@@ -27,8 +28,9 @@ from lamina.domain.validation import check_unit_interval, check_whole_number
 from lamina.errors import EmbeddingDimensionError
 from lamina.memory.access import AccessCounters
 from lamina.memory.candidates import Candidate, complete_vectors, gather
+from lamina.memory.cutoff import cut_off, read_min_match
 from lamina.memory.fallback import scan_by_text, scan_by_vector
-from lamina.memory.fusion import fuse, text_share
+from lamina.memory.fusion import fuse, least_match, text_share
 from lamina.memory.inputs import Filters, read_mode, read_query
 from lamina.memory.reading import count, filters_natively
 from lamina.memory.runtime import Runtime
@@ -59,6 +61,7 @@ class RecallRequest:
     min_score: float | None
     touch: bool
     explain: bool
+    min_match: Cutoff | None = None
 
 
 def recall_request(
@@ -70,6 +73,7 @@ def recall_request(
     limit: int,
     offset: int,
     min_score: float | None,
+    min_match: Cutoff | None,
     touch: bool,
     explain: bool,
 ) -> RecallRequest:
@@ -83,6 +87,7 @@ def recall_request(
         limit=check_whole_number("limit", limit, 1, MAX_LIMIT),
         offset=check_whole_number("offset", offset, 0, MAX_LIMIT),
         min_score=None if min_score is None else check_unit_interval("min_score", min_score),
+        min_match=read_min_match(min_match, runtime.min_match),
         touch=touch,
         explain=explain,
     )
@@ -112,6 +117,8 @@ class _Search:
     candidates: dict[Leg, int] = field(default_factory=dict)
     overlap: float | None = None
     """How much of the query's words the best of the first candidates holds, if the keyword leg runs."""
+    min_match: float | None = None
+    """What a result must match at least; None until the first candidates are known."""
     known: list[Candidate] = field(default_factory=list)
     """All candidates so far."""
     ranked: list[RecallResult] = field(default_factory=list)
@@ -154,6 +161,7 @@ class Recaller:
             if isinstance(by_vector, Degraded):  # what was compared is worth nothing: begin again
                 search.ranked.clear()
                 search.known.clear()
+                search.min_match = None
                 if search.is_repeated or self._runtime.space.needs_reembed:  # by keyword
                     search.degraded[by_vector] = None
                     search.vector = None
@@ -250,12 +258,23 @@ class Recaller:
         complete_vectors(fresh, self._runtime.space.embedder, query, search.vector, search.overlap)
         if search.wants_text:
             await self._complete_texts(fresh, search)
+        share = text_share(query)
         for each in fresh:
-            each.similarity = fuse(each.vector, each.text, text_share(query))
+            each.similarity = fuse(each.vector, each.text, share)
+            each.match = fuse(each.whole, each.text, share)
+        if search.min_match is None:
+            search.min_match = cut_off(search.request.min_match, [each.match for each in fresh], self._level(search))
         search.known += fresh
         added = support(query, [each.entry for each in search.known], [each.similarity for each in search.known])
         for each, lent in zip(fresh, added[len(added) - len(fresh) :], strict=True):
             each.support = lent
+
+    def _level(self, search: _Search) -> float | None:
+        """The match from where something has to do with the query; None where only words are compared."""
+        embedder = self._runtime.space.embedder
+        if embedder is None or search.vector is None:
+            return None
+        return least_match(embedder, search.request.query, with_text=search.wants_text)
 
     async def _complete_texts(self, candidates: Sequence[Candidate], search: _Search) -> None:
         """Give each candidate that the keyword leg did not bring its keyword value, if there are words to look for."""
@@ -283,14 +302,7 @@ class Recaller:
 
     def _score(self, candidate: Candidate, request: RecallRequest) -> RecallResult:
         entry, scoring = candidate.entry, self._runtime.scoring
-        breakdown = score_breakdown(
-            entry,
-            request.filter.now,
-            scoring,
-            vector=candidate.vector,
-            text=candidate.text,
-            fused=min(1.0, candidate.similarity + candidate.support),
-        )
+        breakdown = score_breakdown(candidate, request.filter.now, scoring)
         legs = candidate.hits
         source = Source.BOTH if len(legs) > 1 else Source(next(iter(legs)))
         explanation = None
@@ -314,7 +326,7 @@ class Recaller:
         seen = {result.entry.id for result in search.ranked}
         found = gather([], hits)
         for each in found:
-            each.similarity = each.text or 0.0
+            each.similarity = each.match = each.text or 0.0
         for result in self._rank(found, request):
             id = result.entry.id
             if len(search.foreign) == missing:
@@ -326,9 +338,9 @@ class Recaller:
             search.degraded[Degraded(Leg.TEXT, Reason.NOT_NATIVE, "version 1")] = None
 
     async def _select(self, search: _Search) -> Results[RecallResult]:
-        """Apply the minimum, the hook and the cut, in this order; count accesses, and keep book where asked to."""
+        """Apply the minima, the hook and the cut, in this order; count accesses, and keep book where asked to."""
         request = search.request
-        above = _above(search)
+        matching, above = _matching(search), _above(search)
         hooked = await self._runtime.hooks.after_recall(above, request.query)
         page = hooked[request.offset : request.offset + request.limit]
         if request.touch:
@@ -342,7 +354,8 @@ class Recaller:
             mode=request.mode,
             candidates=search.candidates,
             dropped=[
-                *_dropped(search.ranked, above, "min_score"),
+                *_dropped(search.ranked, matching, "min_match"),
+                *_dropped(matching, above, "min_score"),
                 *_dropped(above, hooked, "hook"),
                 *_dropped(hooked, page, "limit"),
             ],
@@ -354,13 +367,19 @@ class Recaller:
                 "relevance": scoring.relevance_weight,
                 "text_share": text_share(request.query),
             },
+            min_match=search.min_match or 0.0,
         )
         return Results(page, degraded=degraded, explanation=explanation)
 
 
 def _above(search: _Search) -> list[RecallResult]:
     least = search.request.min_score
-    return [result for result in search.ranked if least is None or result.score >= least]
+    return [result for result in _matching(search) if least is None or result.score >= least]
+
+
+def _matching(search: _Search) -> list[RecallResult]:
+    least = search.min_match or 0.0
+    return [result for result in search.ranked if (result.score_breakdown.match or 0.0) >= least]
 
 
 def _options(request: RecallRequest, pool: int, *, include_embeddings: bool) -> SearchOptions:

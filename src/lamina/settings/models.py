@@ -153,7 +153,7 @@ class MemoryConfig(StrictModel):
     `working_storage` is `memory` (entries of the working layer die with the process) or `adapter`.
     `working_memory_ttl` and `layer_ttls` are in seconds (or timedeltas); None or `never` is no end. Under
     `strict_namespace` a recall that names no namespace stays in the default one; under `strict_owner` shared
-    layers are bound to their owner too.
+    layers are bound to their owner too. `min_match` is that of recalls that name none: see `MemoryEngine.recall`.
     `embed` and `embed_batch` are callables, sync or async, and take the place of `embedding`.
     `version` 1 scores by similarity and relevance only. `v1_path` is an SQLite file that version 1 wrote, which
     recalls fall back on until `migrate_v1` has copied it.
@@ -182,6 +182,7 @@ class MemoryConfig(StrictModel):
     working_memory_ttl: Lifetime = 3600.0
     layer_ttls: dict[Layer, Lifetime] = Field(default_factory=dict)
     search_mode: SearchMode = SearchMode.HYBRID
+    min_match: Annotated[Number, Field(ge=0, le=1)] | Literal["auto"] | None = None
     scoring: Annotated[ScoringConfig, BeforeValidator(preset_table)] = ScoringConfig()
     embedding: Annotated[EmbeddingConfig, BeforeValidator(provider_table)] | None = None
     compaction: CompactionConfig | None = None
