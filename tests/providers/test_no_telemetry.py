@@ -34,7 +34,7 @@ def run(code, folder, **environment):
 
 
 def test_embedding_leaves_no_trace_of_telemetry(tmp_path):
-    assert run(EMBED, tmp_path) == "384"
+    assert run(EMBED, tmp_path) == "896"
     assert list(tmp_path.rglob("*")) == []
 
 

@@ -146,7 +146,7 @@ def _document(row: Mapping[str, Any]) -> Document:
         row["id"],
         row["text"],
         UNGROUPED if group is None else str(group),
-        source=None if session is None else str(session) if group is None else f"{group}/{session}",
+        source=None if session is None else f"conversation:{session if group is None else f'{group}/{session}'}",
         speaker=None if speaker is None else str(speaker),
         occurred_at=read_date(_said(meta, "date", "timestamp")),
         meta=meta,

