@@ -21,6 +21,7 @@ from lamina.cli.options import (
     Lines,
     Meta,
     MinConfidence,
+    MinMatch,
     MinRelevance,
     MinScore,
     Mode,
@@ -42,7 +43,16 @@ from lamina.cli.options import (
     Yes,
 )
 from lamina.cli.session import Session
-from lamina.cli.values import check_lines, counted, read_age, read_metadata, read_text, read_ttl, read_where
+from lamina.cli.values import (
+    check_lines,
+    counted,
+    read_age,
+    read_cutoff,
+    read_metadata,
+    read_text,
+    read_ttl,
+    read_where,
+)
 from lamina.domain.memory import Layer, Trust
 from lamina.errors import InvalidInput, MemoryNotFound
 
@@ -136,6 +146,7 @@ async def recall(
     min_relevance: MinRelevance = None,
     min_confidence: MinConfidence = None,
     min_score: MinScore = None,
+    min_match: MinMatch = None,
     limit: Limit = 10,
     offset: Offset = 0,
     explain: Explain = False,
@@ -152,6 +163,7 @@ async def recall(
             asked,
             mode=mode,
             min_score=min_score,
+            min_match=read_cutoff(min_match),
             limit=limit,
             offset=offset,
             touch=not no_touch,

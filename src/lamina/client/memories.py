@@ -10,7 +10,7 @@ from lamina.client.reading import memory_of, recalled
 from lamina.client.resource import Resource, if_match, sendable
 from lamina.client.transport import Request
 from lamina.domain.memory import UNSET, Layer, MemoryEntry, Trust, Unset
-from lamina.domain.recall import RecallResult, Results, SearchMode
+from lamina.domain.recall import Cutoff, RecallResult, Results, SearchMode
 from lamina.domain.text import check_name
 from lamina.errors import InvalidInput, MemoryNotFound
 
@@ -92,6 +92,7 @@ class Memories(Resource):
         offset: int = 0,
         mode: SearchMode | str | None = None,
         min_score: float | None = None,
+        min_match: Cutoff | None = None,
         touch: bool = True,
         explain: bool = False,
         **filters: Unpack[Selection],
@@ -103,6 +104,7 @@ class Memories(Resource):
             "offset": offset,
             "mode": mode,
             "min_score": min_score,
+            "min_match": min_match,
             "touch": touch,
             "explain": explain,
             **self._selection(filters),

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from lamina.domain.filters import MemoryFilter
-from lamina.domain.lexical import Term, count_terms, index_terms, query_terms, similarity, term_weights
-from lamina.domain.memory import MemoryEntry, Vector
+from lamina.domain.memory import Vector
 from lamina.domain.recall import (
     Cutoff,
     Degraded,
@@ -36,6 +35,7 @@ from lamina.memory.reading import count, filters_natively
 from lamina.memory.runtime import Runtime
 from lamina.memory.scoring import contributions, score_breakdown, total_score
 from lamina.memory.surroundings import support
+from lamina.memory.wording import Wording
 from lamina.ports.embedder import weighted_parts
 from lamina.ports.events import EventName
 from lamina.ports.memory_adapter import Capability, MemoryAdapter, SearchHit, SearchOptions
@@ -106,12 +106,10 @@ class _Search:
     """What a recall searches with, and what it has found so far."""
 
     request: RecallRequest
-    terms: Sequence[Term]
+    words: Wording
     vector: Vector | None
     is_repeated: bool = False
     """Whether it was begun again, because another engine changed the store's vectors meanwhile."""
-    weights: Sequence[float] | None = None
-    """Of the terms, by their rarity in the scope; None until they are needed."""
     degraded: dict[Degraded, None] = field(default_factory=dict)
     """As an ordered set: a leg that is asked again for more says the same again."""
     candidates: dict[Leg, int] = field(default_factory=dict)
@@ -183,7 +181,7 @@ class Recaller:
             pool *= 2
 
     async def _begin(self, request: RecallRequest) -> _Search:
-        terms = query_terms(request.query)
+        words = Wording(request.query, self._runtime.adapter, request.scope, now=request.filter.now)
         vector: Vector | None = None
         degraded: dict[Degraded, None] = {}
         if request.mode is not SearchMode.TEXT:
@@ -192,7 +190,7 @@ class Recaller:
                 degraded[embedded] = None
             else:
                 vector = embedded
-        return _Search(request, terms, vector, degraded=degraded)
+        return _Search(request, words, vector, degraded=degraded)
 
     async def _vector_leg(self, search: _Search, pool: int) -> _Found | Degraded:
         """The closest entries, or why they cannot be told: the store's vectors turned out to be another model's."""
@@ -233,7 +231,7 @@ class Recaller:
                 found.degraded.append(Degraded(Leg.TEXT, Reason.NOT_NATIVE, store.name))
             if store is not self._runtime.adapter:  # it weighs terms by what it holds itself
                 for hit in hits:
-                    hit.similarity = await self._similarity(search, hit.entry)
+                    hit.similarity = await search.words.similarity(hit.entry)
             found.hits += hits
         found.hits.sort(key=lambda hit: -hit.similarity)  # stable: each store's own order breaks ties
         del found.hits[pool:]
@@ -257,7 +255,7 @@ class Recaller:
             search.overlap = max((each.text for each in fresh if each.text is not None), default=0.0)
         complete_vectors(fresh, self._runtime.space.embedder, query, search.vector, search.overlap)
         if search.wants_text:
-            await self._complete_texts(fresh, search)
+            await search.words.complete(fresh)
         share = text_share(query)
         for each in fresh:
             each.similarity = fuse(each.vector, each.text, share)
@@ -275,22 +273,6 @@ class Recaller:
         if embedder is None or search.vector is None:
             return None
         return least_match(embedder, search.request.query, with_text=search.wants_text)
-
-    async def _complete_texts(self, candidates: Sequence[Candidate], search: _Search) -> None:
-        """Give each candidate that the keyword leg did not bring its keyword value, if there are words to look for."""
-        for candidate in candidates:
-            if candidate.text is None and search.terms:
-                candidate.text = await self._similarity(search, candidate.entry)
-
-    async def _similarity(self, search: _Search, entry: MemoryEntry) -> float:
-        """How much of the query's words the entry holds, rare ones of the scope counting more."""
-        if search.weights is None:
-            forms = [form for term in search.terms for form in term.forms]
-            scope, now = search.request.scope, search.request.filter.now
-            found = await self._runtime.adapter.term_statistics(scope, forms, now)
-            documents, frequencies = (0, {}) if found is None else (found.documents, found.frequencies)
-            search.weights = term_weights(search.terms, documents, frequencies)
-        return similarity(search.terms, search.weights, count_terms(index_terms(entry.content)))
 
     def _rank(self, candidates: Iterable[Candidate], request: RecallRequest) -> list[RecallResult]:
         scored = []
@@ -359,7 +341,7 @@ class Recaller:
                 *_dropped(above, hooked, "hook"),
                 *_dropped(hooked, page, "limit"),
             ],
-            terms=[term.forms[0] for term in search.terms],
+            terms=[term.forms[0] for term in search.words.terms],
             weights={
                 "similarity": scoring.similarity_weight,
                 "recency": scoring.recency_weight,

@@ -37,9 +37,7 @@ def age_hours(entry: MemoryEntry, now: datetime) -> float:
     return max(0.0, (now - newest).total_seconds() / 3600)
 
 
-def score_breakdown(
-    candidate: Candidate, now: datetime, scoring: ScoringConfig
-) -> ScoreBreakdown:
+def score_breakdown(candidate: Candidate, now: datetime, scoring: ScoringConfig) -> ScoreBreakdown:
     """The four components, from the legs' similarities and their fused value with what surroundings add.
 
     The access count is the one before this recall.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, Field
 
@@ -153,6 +153,7 @@ class Recall(Selection):
     offset: Annotated[int, Field(ge=0, le=10_000)] = 0
     mode: Annotated[SearchMode, BY_VALUE] | None = None
     min_score: Unit | None = None
+    min_match: Unit | Literal["auto"] | None = None
     min_relevance: Unit | None = None
     min_confidence: Unit | None = None
     touch: Flag = True
@@ -160,7 +161,7 @@ class Recall(Selection):
 
     def arguments(self, owner: str | None) -> dict[str, Any]:
         """As `MemoryEngine.recall` takes them."""
-        own = ("query", "limit", "offset", "mode", "min_score", "min_relevance", "min_confidence", "touch", "explain")
+        own = Recall.model_fields.keys() - Selection.model_fields.keys()
         return {**self.conditions(owner), **{name: getattr(self, name) for name in own}}
 
 
