@@ -221,7 +221,7 @@ async def test_scores_are_similarity_alone_and_the_minimum_holds(rag, clock):
     await rag.ingest("The ferry leaves at nine.", "ferry.md")
     await rag.ingest("Bread is baked in the morning.", "bread.md")
     [ferry, bread] = await rag.retrieve("The ferry leaves at nine.")
-    assert ferry.score == pytest.approx(1, abs=1e-6)
+    assert 0.99 < ferry.score <= 1
     assert bread.score < 0.5
     clock.advance(timedelta(hours=24 * 400))
     assert (await rag.retrieve("The ferry leaves at nine."))[0].score == ferry.score
@@ -240,7 +240,7 @@ async def test_titles_and_table_headers_are_searched_and_shown_but_not_content(r
     assert last.text == last.metadata["table_header"] + last.content
     found = await rag.retrieve("Harbour dues guilders value39", top_k=1, mode="text")
     assert found[0].id == last.id
-    assert found[0].score == pytest.approx(1)
+    assert 0.95 < found[0].score <= 1  # all words of the question, in a chunk of a hundred words
     context = await rag.get_context("guilders value39", top_k=1)
     assert context.startswith("[dues.md] (score ")
     assert "Harbour dues > By length\n| metres | guilders |" in context

@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from lamina.domain.recall import Cutoff, SearchMode
+from lamina.domain.recall import Cutoff, Reason, SearchMode
+from lamina.errors import ProviderError
 from lamina.evaluation.baselines import BASELINES, Ranking, reciprocal_rank_fusion, vector_only
 from lamina.evaluation.dataset import Dataset, Query
 from lamina.evaluation.metrics import mean, median_of, ndcg_at, percentile_95, recall_at, recall_within
@@ -231,6 +232,9 @@ class _Run:
         results = await self.engine.recall(
             query.text, namespace=query.group, mode=mode, limit=limit, offset=offset, touch=False
         )
+        failed = [each for each in results.degraded if each.reason is Reason.EMBEDDER_FAILED]
+        if failed:  # a figure without it would be another figure
+            raise ProviderError("The embedder", failed[0].detail)
         count = EstimateCounter().count
         hits = []
         for result in results:

@@ -8,13 +8,15 @@ from datetime import datetime
 from typing import Final, TypeAlias
 
 from lamina.domain.memory import MemoryEntry
+from lamina.errors import ProviderError
 from lamina.evaluation.dataset import Dataset, Document
 from lamina.memory.engine import MemoryEngine
 from lamina.memory.inputs import MemoryInput
 
 __all__ = ["Progress", "is_current", "memory_input", "store_documents"]
 
-BATCH: Final = 512
+BATCH: Final = 64
+"""Few enough for an embedder to answer in time."""
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Told the step, how many are done, and of how many."""
@@ -32,7 +34,11 @@ def memory_input(document: Document) -> MemoryInput:
 
 
 async def store_documents(dataset: Dataset, engine: MemoryEngine, tell: Progress) -> dict[str, list[str]]:
-    """Store them in order; which documents each memory stands for, several where they say the same."""
+    """Store them in order; which documents each memory stands for, several where they say the same.
+
+    Raises:
+        ProviderError: some of them got no vector, even when they were embedded again.
+    """
     stored: dict[str, list[str]] = defaultdict(list)
     documents = dataset.documents
     for start in range(0, len(documents), BATCH):
@@ -41,6 +47,8 @@ async def store_documents(dataset: Dataset, engine: MemoryEngine, tell: Progress
         for document, id in zip(batch, ids, strict=True):
             stored[str(id)].append(document.id)
         tell("store", min(start + BATCH, len(documents)), len(documents))
+    if engine.embedder is not None and (failed := (await engine.reembed_missing()).failed):
+        raise ProviderError("The embedder", f"it gave {failed} documents no vector", "Run it again with --cache.")
     return stored
 
 
