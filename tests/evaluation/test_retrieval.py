@@ -61,9 +61,9 @@ async def test_pages_are_asked_for_until_the_budget_is_full(write_set):
 
 async def test_queries_without_evidence_say_how_often_the_cut_off_leaves_nothing(ferries):
     found = []
-    for min_score in (None, 1.0):
+    for min_match in (None, 1.0):
         async with await create_memory_engine(provider="memory", embedding="none") as engine:
-            asking = Asking(modes=[SearchMode.TEXT], min_score=min_score, baselines=True)
+            asking = Asking(modes=[SearchMode.TEXT], min_match=min_match, baselines=True)
             report = await evaluate(load_dataset(ferries), engine, asking)
         assert report.embedder is None
         assert sum(each.queries for each in report.figures if (each.category, each.way) == ("all", "text")) == 4

@@ -21,6 +21,7 @@ from lamina.cli.options import (
     Lines,
     Meta,
     MinConfidence,
+    MinMatch,
     MinRelevance,
     MinScore,
     Mode,
@@ -43,7 +44,16 @@ from lamina.cli.options import (
     Yes,
 )
 from lamina.cli.session import Session
-from lamina.cli.values import check_lines, counted, read_age, read_metadata, read_text, read_ttl, read_where
+from lamina.cli.values import (
+    check_lines,
+    counted,
+    read_age,
+    read_cutoff,
+    read_metadata,
+    read_text,
+    read_ttl,
+    read_where,
+)
 from lamina.domain.memory import Layer, Trust
 from lamina.errors import InvalidInput, MemoryNotFound
 
@@ -138,6 +148,7 @@ async def recall(
     min_confidence: MinConfidence = None,
     min_score: MinScore = None,
     rerank: Rerank = None,
+    min_match: MinMatch = None,
     limit: Limit = 10,
     offset: Offset = 0,
     explain: Explain = False,
@@ -155,6 +166,7 @@ async def recall(
             mode=mode,
             min_score=min_score,
             rerank=rerank,
+            min_match=read_cutoff(min_match),
             limit=limit,
             offset=offset,
             touch=not no_touch,

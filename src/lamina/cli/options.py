@@ -25,6 +25,7 @@ __all__ = [
     "Lines",
     "Meta",
     "MinConfidence",
+    "MinMatch",
     "MinRelevance",
     "MinScore",
     "Mode",
@@ -108,6 +109,10 @@ MinConfidence = Annotated[
 ]
 MinScore = Annotated[
     float | None, typer.Option("--min-score", help="Only results with at least this score.", show_default=False)
+]
+MinMatch = Annotated[
+    str | None,
+    typer.Option("--min-match", help="Only what matches so far: 0 to 1, or auto.", show_default=False),
 ]
 Explain = Annotated[bool, typer.Option("--explain", help="Tell how the results came about.")]
 NoTouch = Annotated[bool, typer.Option("--no-touch", help="Do not count this as an access.")]

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from lamina.cli.options import MinMatch
 from lamina.cli.session import Session
 from lamina.cli.tables import print_table
+from lamina.cli.values import read_cutoff
 from lamina.domain.recall import SearchMode
 
 if TYPE_CHECKING:
@@ -45,10 +47,6 @@ LeaveOut = Annotated[
 Out = Annotated[
     Path | None, typer.Option("--out", help="A folder for each answer, a report and a chart.", show_default=False)
 ]
-MinScore = Annotated[
-    float | None,
-    typer.Option("--min-score", min=0, max=1, help="The cut-off below which nothing is relevant.", show_default=False),
-]
 
 
 async def recall(
@@ -62,7 +60,7 @@ async def recall(
     audited: Annotated[bool, typer.Option("--audited", help="Use qrels_audited.tsv, where there is one.")] = False,
     pool: Annotated[bool, typer.Option("--pool", help="Ignore groups: look for each query in everything.")] = False,
     leave_out: LeaveOut = None,
-    min_score: MinScore = None,
+    min_match: MinMatch = None,
     cache: Cache = None,
     out: Out = None,
 ) -> None:
@@ -78,6 +76,7 @@ async def recall(
     from lamina.evaluation.dataset import load_dataset
     from lamina.evaluation.reporting import as_json, can_draw, write_report
     from lamina.evaluation.retrieval import Asking
+    from lamina.memory.cutoff import read_min_match
 
     sets = [_narrowed(load_dataset(folder, audited=audited), limit, pool=pool) for folder in folders]
     asking = Asking(
@@ -85,7 +84,7 @@ async def recall(
         budget=tokens,
         baselines=baselines,
         leave_out=tuple(_TRICKS if leave_out is None else leave_out),
-        min_score=min_score,
+        min_match=read_min_match(read_cutoff(min_match)),
     )
     reports = await _reports(session, sets, asking, cache=cache, said={"pooled": pool, "first queries": limit})
     if out is not None:
@@ -175,7 +174,7 @@ async def precision(
     mode: Annotated[
         SearchMode | None, typer.Option("--mode", "-m", help="How is searched.", show_default=False)
     ] = None,
-    min_score: MinScore = None,
+    min_match: MinMatch = None,
     cache: Cache = None,
 ) -> None:
     """Measure whether recall returns what a case expects, and nothing else.
@@ -189,6 +188,7 @@ async def precision(
     from lamina.evaluation.dataset import load_dataset
     from lamina.evaluation.engines import evaluated_settings, open_cached_embedder, open_empty_engine
     from lamina.evaluation.precision import evaluate_precision
+    from lamina.memory.cutoff import read_min_match
 
     dataset = load_dataset(folder)
     settings = evaluated_settings(session.memory)
@@ -196,7 +196,7 @@ async def precision(
         open_cached_embedder(settings, cache) as embedder,
         open_empty_engine(settings, embedder=embedder, now=dataset.latest) as engine,
     ):
-        report = await evaluate_precision(dataset, engine, mode=mode, min_score=min_score)
+        report = await evaluate_precision(dataset, engine, mode=mode, min_match=read_min_match(read_cutoff(min_match)))
     if session.as_json:
         output.print_json(dataclasses.asdict(report))
         return

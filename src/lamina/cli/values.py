@@ -13,7 +13,17 @@ import typer
 
 from lamina.cli.interrupts import interruptible
 
-__all__ = ["UsageError", "check_lines", "counted", "read_age", "read_metadata", "read_text", "read_ttl", "read_where"]
+__all__ = [
+    "UsageError",
+    "check_lines",
+    "counted",
+    "read_age",
+    "read_cutoff",
+    "read_metadata",
+    "read_text",
+    "read_ttl",
+    "read_where",
+]
 
 # Typer brings its own copy of the library that has this class, and exports only a special case of it.
 UsageError: Final[type[Exception]] = typer.BadParameter.__mro__[1]
@@ -42,6 +52,14 @@ def check_lines(as_json: bool, *, nl: bool) -> None:
 def counted(count: int, one: str = "memory", many: str = "memories") -> str:
     """So many memories, or whatever they are, in words."""
     return f"1 {one}" if count == 1 else f"{count} {many}"
+
+
+def read_cutoff(text: str | None) -> Any:
+    """A figure, or a word as it is: the engine knows which one there is."""
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
 
 
 def read_duration(text: str) -> timedelta | None:

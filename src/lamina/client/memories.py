@@ -10,7 +10,7 @@ from lamina.client.reading import memory_of, recalled
 from lamina.client.resource import Resource, if_match, sendable
 from lamina.client.transport import Request
 from lamina.domain.memory import UNSET, Layer, MemoryEntry, Trust, Unset
-from lamina.domain.recall import RecallResult, Results, SearchMode
+from lamina.domain.recall import Cutoff, RecallResult, Results, SearchMode
 from lamina.domain.text import check_name
 from lamina.errors import InvalidInput, MemoryNotFound
 
@@ -93,6 +93,7 @@ class Memories(Resource):
         mode: SearchMode | str | None = None,
         min_score: float | None = None,
         rerank: str | None = None,
+        min_match: Cutoff | None = None,
         touch: bool = True,
         explain: bool = False,
         **filters: Unpack[Selection],
@@ -105,6 +106,7 @@ class Memories(Resource):
             "mode": mode,
             "min_score": min_score,
             "rerank": rerank,
+            "min_match": min_match,
             "touch": touch,
             "explain": explain,
             **self._selection(filters),

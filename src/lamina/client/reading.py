@@ -178,6 +178,7 @@ def _explanation(data: Json) -> RecallExplanation:
         dropped=[DroppedHit(**each) for each in data["dropped"]],
         terms=list(data["terms"]),
         weights=dict(data["weights"]),
+        min_match=data["min_match"],
     )
 
 

@@ -156,6 +156,7 @@ class Gatherer:
             namespace=namespace,
             limit=limit,
             min_score=self._config.min_score,
+            min_match=self._config.min_match,
             touch=request.touch,
         )
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeAlias
 
 from lamina.domain.context import PackHit, UserProfile
 from lamina.domain.document import RagChunk
+from lamina.domain.recall import Cutoff
 from lamina.domain.thread import ThreadContext
 
 __all__ = ["ConversationSource", "DocumentSource", "PackSource", "ProfileProvider"]
@@ -33,9 +34,12 @@ class DocumentSource(Protocol):
 
     @abstractmethod
     async def retrieve(
-        self, query: str, *, top_k: int = 5, owner: str | None = None, min_score: float = 0.0, neighbors: int = 0
+        self, query: str, *, top_k: int = 5, owner: str | None = None, min_score: Cutoff = 0.0, neighbors: int = 0
     ) -> Sequence[RagChunk]:
-        """The best pieces of the owner's documents and the shared ones; a `Results` says what it lacked."""
+        """The best pieces of the owner's documents and the shared ones; a `Results` says what it lacked.
+
+        `min_score` is "auto" only where the settings say so, as a kernel's do by default.
+        """
         ...
 
 
@@ -49,7 +53,7 @@ class PackSource(Protocol):
         *,
         owner: str | None = None,
         max_packs: int,
-        min_score: float,
+        min_score: Cutoff,
         per_pack: int,
         touch: bool = True,
     ) -> Sequence[PackHit]:

@@ -6,11 +6,13 @@ import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 from lamina.domain.memory import MemoryEntry
 
 __all__ = [
+    "AUTO",
+    "Cutoff",
     "Degraded",
     "DroppedHit",
     "HitExplanation",
@@ -26,6 +28,12 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+AUTO: Final = "auto"
+"""The cut-off that fits the embedder and the query."""
+
+Cutoff: TypeAlias = float | Literal["auto"]
+"""From where a memory has to do with a query, in [0, 1] and inclusive."""
 
 
 class SearchMode(StrEnum):
@@ -84,7 +92,9 @@ class ScoreBreakdown:
     """The unweighted components of a score, each in [0, 1].
 
     `vector` and `text` are the legs' own similarities behind `similarity`: None where that leg
-    has nothing to say about the entry.
+    has nothing to say about the entry. `match` tells whether it has to do with the query at all: what its own words
+    and its whole vector say, in shares that are the same for all queries in one kind of script, so that it can be
+    compared from query to query, as `similarity` cannot.
     """
 
     similarity: float
@@ -93,6 +103,7 @@ class ScoreBreakdown:
     relevance: float
     vector: float | None = None
     text: float | None = None
+    match: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +149,7 @@ class RecallResult:
 class DroppedHit:
     """A candidate that is not among the results, its score, and why.
 
-    `why` is `min_score`, `hook` or `limit`.
+    `why` is `min_match`, `min_score`, `hook` or `limit`.
     """
 
     id: str
@@ -148,13 +159,17 @@ class DroppedHit:
 
 @dataclass(frozen=True, slots=True)
 class RecallExplanation:
-    """What a recall did: how many each leg found, what was dropped, and the terms searched for."""
+    """What a recall did: how many each leg found, what was dropped, and the terms searched for.
+
+    `min_match` is the cut-off that was in force, in figures; 0 if there was none.
+    """
 
     mode: SearchMode
     candidates: dict[Leg, int]
     dropped: list[DroppedHit]
     terms: list[str]
     weights: dict[str, float]
+    min_match: float = 0.0
 
 
 class Results(list[T], Generic[T]):

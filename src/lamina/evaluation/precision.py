@@ -15,9 +15,9 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from lamina.domain.memory import MemoryEntry
-from lamina.domain.recall import SearchMode
+from lamina.domain.recall import Cutoff, SearchMode
 from lamina.errors import InvalidInput
-from lamina.evaluation.dataset import Dataset, Query
+from lamina.evaluation.dataset import Dataset, Document, Query
 from lamina.evaluation.dates import read_date
 from lamina.evaluation.storing import is_current
 from lamina.memory.engine import MemoryEngine
@@ -60,7 +60,7 @@ class PrecisionReport:
     digest: str
     embedder: str | None
     mode: SearchMode | None
-    min_score: float | None
+    min_match: Cutoff | None
     passed: int
     cases: int
     categories: Mapping[str, tuple[int, int]]
@@ -79,12 +79,12 @@ class _Context:
 
 
 async def evaluate_precision(
-    dataset: Dataset, engine: MemoryEngine, *, mode: SearchMode | None = None, min_score: float | None = None
+    dataset: Dataset, engine: MemoryEngine, *, mode: SearchMode | None = None, min_match: Cutoff | None = None
 ) -> PrecisionReport:
     """Store the beliefs in the engine, which must be empty, and put each case to it.
 
     A case passes if all that its `expect` says holds, and at least 0.9 of what was recalled was expected.
-    `min_score` is the cut-off of the recall.
+    `min_match` is the cut-off of the recall.
 
     Raises:
         InvalidInput: the set's documents are no beliefs, or its queries no cases.
@@ -94,7 +94,7 @@ async def evaluate_precision(
     await _store_beliefs(dataset, engine)
     results = []
     for query in dataset.queries:
-        context = await _context(query, engine, now, mode=mode, min_score=min_score)
+        context = await _context(query, engine, now, mode=mode, min_match=min_match)
         results.append(_judged(query, context))
     passed = Counter(each.category for each in results if not each.failures)
     cases = Counter(each.category for each in results)
@@ -103,7 +103,7 @@ async def evaluate_precision(
         digest=dataset.digest,
         embedder=None if engine.embedder is None else f"{engine.embedder.provider}:{engine.embedder.model}",
         mode=mode,
-        min_score=min_score,
+        min_match=min_match,
         passed=passed.total(),
         cases=len(results),
         categories={category: (passed[category], count) for category, count in sorted(cases.items())},
@@ -127,7 +127,7 @@ async def _store_beliefs(dataset: Dataset, engine: MemoryEngine) -> None:
             id=belief.id,
             owner=belief.meta["user_id"],
             tags=belief.meta["scope"],
-            metadata={"type": belief.meta["type"], "pinned": belief.meta["pinned"]},
+            metadata={"type": belief.meta["type"], "pinned": belief.meta["pinned"], "aliases": _names(belief)},
             confidence=belief.meta["confidence"],
         )
         for belief in dataset.documents
@@ -141,8 +141,14 @@ async def _store_beliefs(dataset: Dataset, engine: MemoryEngine) -> None:
             await engine.update(belief.id, **said)
 
 
+def _names(belief: Document) -> list[str]:
+    """What it is called, where the set says so."""
+    named = [belief.meta.get("canonical_name"), *belief.meta.get("aliases", ())]
+    return [name for name in named if name]
+
+
 async def _context(
-    query: Query, engine: MemoryEngine, now: datetime, *, mode: SearchMode | None, min_score: float | None
+    query: Query, engine: MemoryEngine, now: datetime, *, mode: SearchMode | None, min_match: Cutoff | None
 ) -> _Context:
     case = query.meta["case"]
     owner, scopes = case.get("userId", DEFAULT_OWNER), query.meta["scope"]
@@ -161,7 +167,7 @@ async def _context(
             where={"pinned": False, "type": {"ne": QUESTION}},
             limit=limit,
             mode=mode,
-            min_score=min_score,
+            min_match=min_match,
             touch=False,
         )
         recalled = [result.entry for result in results]

@@ -108,7 +108,7 @@ def figure_rows(report: Report) -> tuple[list[str], list[list[str]]]:
 
 def cut_off(report: Report) -> str:
     """In words, what abstention was measured with."""
-    return "no cut-off" if report.min_score is None else f"a cut-off of {report.min_score:g}"
+    return "no cut-off" if report.min_match is None else f"a cut-off of {report.min_match}"
 
 
 def abstention_rows(report: Report) -> list[list[str]]:

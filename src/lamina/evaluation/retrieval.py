@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from lamina.domain.recall import Reason, SearchMode
+from lamina.domain.recall import Cutoff, Reason, SearchMode
 from lamina.errors import ProviderError
 from lamina.evaluation.baselines import BASELINES, Ranking, reciprocal_rank_fusion, vector_only
 from lamina.evaluation.dataset import Dataset, Query
@@ -119,7 +119,7 @@ class Report:
     queries: int
     embedder: str | None
     budget: int
-    min_score: float | None
+    min_match: Cutoff | None
     configuration: Mapping[str, Any]
     figures: tuple[Figures, ...]
     abstention: tuple[Abstention, ...]
@@ -130,7 +130,7 @@ class Report:
 class Asking:
     """How the queries are asked and their answers measured.
 
-    `min_score` is the cut-off that abstention is measured with; the other figures are of answers without one.
+    `min_match` is the cut-off that abstention is measured with; the other figures are of answers without one.
     """
 
     modes: Sequence[SearchMode] = tuple(SearchMode)
@@ -138,7 +138,7 @@ class Asking:
     budget: int = DEFAULT_BUDGET
     baselines: bool = False
     leave_out: Collection[str] = ()
-    min_score: float | None = None
+    min_match: Cutoff | None = None
 
 
 async def evaluate(
@@ -181,7 +181,7 @@ async def evaluate(
         queries=len(dataset.queries),
         embedder=None if engine.embedder is None else f"{engine.embedder.provider}:{engine.embedder.model}",
         budget=asking.budget,
-        min_score=asking.min_score,
+        min_match=asking.min_match,
         configuration=configuration or {},
         figures=tuple(_figures(measured, asking)),
         abstention=tuple(abstention),
@@ -256,7 +256,7 @@ class _Run:
         """How often nothing is left by the cut-off; `answers` are those of the queries with evidence, without one."""
         empty = {True: 0, False: 0}
         for query in self.dataset.queries:
-            if query.gains and self.asking.min_score is None:
+            if query.gains and self.asking.min_match is None:
                 empty[True] += not answers[query.id].hits
             else:
                 empty[bool(query.gains)] += await self._is_empty(query, mode)
@@ -266,7 +266,7 @@ class _Run:
 
     async def _is_empty(self, query: Query, mode: SearchMode) -> bool:
         return not query.text.strip() or not await self.engine.recall(
-            query.text, namespace=query.group, mode=mode, limit=1, min_score=self.asking.min_score, touch=False
+            query.text, namespace=query.group, mode=mode, limit=1, min_match=self.asking.min_match, touch=False
         )
 
 

@@ -24,7 +24,6 @@ from lamina.memory.factory import open_engine, open_memory_backend
 from lamina.packs.reducers import ExtractiveReducer, ModelReducer, Reducer
 from lamina.packs.service import ContextPacks
 from lamina.ports.clock import Clock
-from lamina.ports.embedder import matches_from
 from lamina.ports.events import Emit
 from lamina.ports.language_model import LanguageModel
 from lamina.ports.memory_adapter import MemoryAdapter
@@ -138,7 +137,6 @@ async def build_parts(
     conversation = _conversation(config, options, memory=memory, backends=backends)
     rag = _rag(config, options, memory=memory, backends=backends)
     packs = _packs(config, options, memory=memory, backends=backends)
-    least = 0.0 if memory.embedder is None else matches_from(memory.embedder)
     context = ContextEngine(
         memory,
         conversation=conversation,
@@ -146,7 +144,7 @@ async def build_parts(
         packs=packs,
         profile_provider=options.profile_provider,
         engines=options.engines,
-        config=config.effective_context(context_window=options.router.context_window, min_score=least),
+        config=config.effective_context(context_window=options.router.context_window),
         counter=options.counter,
         clock=options.clock,
         emit=options.emit,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from lamina.domain.closeness import cosines
 from lamina.domain.memory import MemoryEntry, Vector
 from lamina.domain.recall import Leg, LegHit
 from lamina.memory.fusion import closeness
@@ -22,8 +23,12 @@ class Candidate:
     hits: dict[Leg, LegHit] = field(default_factory=dict)
     vector: float | None = None
     text: float | None = None
+    whole: float | None = None
+    """The cosine of the whole vectors; `vector` weighs their parts by the query."""
     similarity: float = 0.0
     """What both legs say, as one."""
+    match: float = 0.0
+    """The same of the whole vectors."""
     support: float = 0.0
     """What its surroundings add: see `lamina.memory.surroundings`."""
     rerank: float | None = None
@@ -38,7 +43,7 @@ def gather(by_vector: Sequence[SearchHit], by_text: Sequence[SearchHit]) -> list
             candidate = candidates.setdefault(hit.entry.id, Candidate(hit.entry))
             candidate.hits[leg] = LegHit(rank, hit.similarity, hit.native)
             if leg is Leg.VECTOR:
-                candidate.vector = hit.similarity
+                candidate.vector = candidate.whole = hit.similarity
                 if hit.entry.embedding is not None:
                     candidate.entry.embedding = hit.entry.embedding
             else:
@@ -62,7 +67,8 @@ def complete_vectors(
             if each.entry.embedding is not None and len(each.entry.embedding) == len(vector)
         ]
         values = closeness(embedder, query, vector, [embedding for _, embedding in comparable], overlap=overlap)
-        for (candidate, _), value in zip(comparable, values, strict=True):
-            candidate.vector = value
+        wholes = cosines(vector, [embedding for _, embedding in comparable])
+        for (candidate, _), value, whole in zip(comparable, values, wholes, strict=True):
+            candidate.vector, candidate.whole = value, whole
     for candidate in candidates:
         candidate.entry.embedding = None

@@ -10,7 +10,7 @@ from typing import Any, Self, Unpack
 
 from lamina.domain.filters import Expiry, Filter, MemoryFilter
 from lamina.domain.memory import UNSET, Layer, MemoryEntry, Trust, Unset
-from lamina.domain.recall import RecallResult, Results, SearchMode
+from lamina.domain.recall import Cutoff, RecallResult, Results, SearchMode
 from lamina.domain.text import check_name
 from lamina.domain.validation import check_whole_number
 from lamina.errors import InvalidInput, InvalidType
@@ -40,10 +40,9 @@ __all__ = ["MemoryEngine"]
 class MemoryEngine:
     """Stores, recalls and forgets the memories of one tenant.
 
-    Make one with `create_memory_engine`; use it as an async context manager, or call `close`. All
-    coroutines may run side by side. Reads see the memories that are live: an expired one is as
-    absent as a deleted one. With an `owner`, a read sees that owner's own memories and the shared
-    layers (organizational and global) of the tenant; without one, those of all owners.
+    Make one with `create_memory_engine`; use it as an async context manager, or call `close`. All coroutines may run
+    side by side. Reads see the memories that are live: an expired one is as absent as a deleted one. With an `owner`,
+    a read sees that owner's own and the tenant's shared layers (organizational, global); without, all owners'.
     """
 
     def __init__(self, runtime: Runtime, working: WorkingMemory, *, owned: MemoryBackend | None = None) -> None:
@@ -219,17 +218,20 @@ class MemoryEngine:
         mode: SearchMode | str | None = None,
         min_score: float | None = None,
         rerank: str | None = None,
+        min_match: Cutoff | None = None,
         touch: bool = True,
         explain: bool = False,
         **filters: Unpack[Filters],
     ) -> Results[RecallResult]:
         """The memories that answer the query best, best first, each with its score broken down.
 
-        `min_score` (inclusive) is on the score; for the filters see `Filters`. `rerank` names what reads the best
+        `min_score` (inclusive) is on the score, `min_match` on the breakdown's `match`: with "auto" nothing comes if
+        nothing matches as far as the embedder can tell, else what matches half as well as the best, or better; 0
+        drops nothing, None takes the setting. For the filters see `Filters`. `rerank` names what reads the best
         candidates again, together with the query, such as `cross-encoder`; `none` overrides the settings. The results
         count as accessed unless `touch` is off. `explain` adds to each result its place in both legs and its components
-        times their weights, and to the list what was dropped and why. If a leg or the reranker cannot answer, the
-        others do, and the list's `degraded` says so.
+        times their weights, to the list what was dropped and why. If a leg or the reranker cannot answer, the others
+        do; the list's `degraded` says so.
 
         Raises:
             InvalidInput: the query is blank, or an argument is out of range.
@@ -244,6 +246,7 @@ class MemoryEngine:
             offset=offset,
             min_score=min_score,
             rerank=rerank,
+            min_match=min_match,
             touch=touch,
             explain=explain,
         )
@@ -264,8 +267,7 @@ class MemoryEngine:
     ) -> Results[MemoryEntry]:
         """Bare memories: with a text, those that `recall` finds; without, a listing.
 
-        A listing is sorted by stored relevance, best first, then newest first, then by id; it
-        counts no accesses, and takes no `min_score`.
+        A listing is by stored relevance, best first, then newest first, then id; it counts no accesses.
         """
         if query is not None and not isinstance(query, str):
             raise InvalidType("query", f"must be text, not {type(query).__name__}", "Give a str, or None to list.")

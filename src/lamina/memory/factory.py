@@ -129,6 +129,7 @@ def _assemble(
         strict_namespace=config.strict_namespace,
         strict_owner=config.strict_owner,
         search_mode=config.search_mode,
+        min_match=config.min_match,
         scoring=config.scoring,
         version=config.version,
         hooks=HookRunner(config.hooks or MemoryHooks()),

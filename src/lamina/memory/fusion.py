@@ -13,13 +13,16 @@ from typing import Final
 from lamina.domain.closeness import cosines, cosines_of_parts
 from lamina.domain.memory import Vector
 from lamina.domain.text import is_mostly_latin
-from lamina.ports.embedder import Embedder, weighted_parts
+from lamina.ports.embedder import Embedder, matches_from, weighted_parts
 
-__all__ = ["closeness", "fuse", "text_share"]
+__all__ = ["closeness", "fuse", "least_match", "text_share"]
 
 TEXT_SHARE_LATIN: Final = 0.2
 TEXT_SHARE_OTHER: Final = 0.4
 """Small embedding models know less of other scripts, and pairs of characters find nearly all there."""
+
+UNRELATED_WORDS: Final = 0.1
+"""The keyword similarity that a text may have with a query that it has nothing to do with."""
 
 
 def text_share(query: str) -> float:
@@ -50,3 +53,9 @@ def fuse(vector: float | None, text: float | None, share: float) -> float:
     if near is None or text is None:
         return near or text or 0.0
     return share * text + (1 - share) * near
+
+
+def least_match(embedder: Embedder, query: str, *, with_text: bool) -> float:
+    """The fused value, of the cosine of whole vectors, from where something has to do with the query."""
+    near = matches_from(embedder, query)
+    return fuse(near, UNRELATED_WORDS, text_share(query)) if with_text else near

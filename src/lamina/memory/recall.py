@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from lamina.domain.filters import MemoryFilter
-from lamina.domain.lexical import Term, count_terms, index_terms, query_terms, similarity, term_weights
-from lamina.domain.memory import MemoryEntry, Vector
+from lamina.domain.memory import Vector
 from lamina.domain.recall import (
+    Cutoff,
     Degraded,
     DroppedHit,
     HitExplanation,
@@ -27,14 +27,16 @@ from lamina.domain.validation import check_unit_interval, check_whole_number
 from lamina.errors import EmbeddingDimensionError
 from lamina.memory.access import AccessCounters
 from lamina.memory.candidates import Candidate, complete_vectors, gather
+from lamina.memory.cutoff import cut_off, read_min_match
 from lamina.memory.fallback import scan_by_text, scan_by_vector
-from lamina.memory.fusion import fuse, text_share
+from lamina.memory.fusion import fuse, least_match, text_share
 from lamina.memory.inputs import Filters, read_mode, read_query
 from lamina.memory.reading import count, filters_natively
 from lamina.memory.reranking import rerank, rerank_share
 from lamina.memory.runtime import Runtime
 from lamina.memory.scoring import contributions, score_breakdown, total_score
 from lamina.memory.surroundings import support
+from lamina.memory.wording import Wording
 from lamina.ports.embedder import weighted_parts
 from lamina.ports.events import EventName
 from lamina.ports.memory_adapter import Capability, MemoryAdapter, SearchHit, SearchOptions
@@ -62,6 +64,7 @@ class RecallRequest:
     touch: bool
     explain: bool
     reranker: Reranker | None = None
+    min_match: Cutoff | None = None
 
 
 def recall_request(
@@ -74,6 +77,7 @@ def recall_request(
     offset: int,
     min_score: float | None,
     rerank: str | None,
+    min_match: Cutoff | None,
     touch: bool,
     explain: bool,
 ) -> RecallRequest:
@@ -87,6 +91,7 @@ def recall_request(
         limit=check_whole_number("limit", limit, 1, MAX_LIMIT),
         offset=check_whole_number("offset", offset, 0, MAX_LIMIT),
         min_score=None if min_score is None else check_unit_interval("min_score", min_score),
+        min_match=read_min_match(min_match, runtime.min_match),
         touch=touch,
         explain=explain,
         reranker=runtime.rerankers.choose(rerank),
@@ -106,17 +111,17 @@ class _Search:
     """What a recall searches with, and what it has found so far."""
 
     request: RecallRequest
-    terms: Sequence[Term]
+    words: Wording
     vector: Vector | None
     is_repeated: bool = False
     """Whether it was begun again, because another engine changed the store's vectors meanwhile."""
-    weights: Sequence[float] | None = None
-    """Of the terms, by their rarity in the scope; None until they are needed."""
     degraded: dict[Degraded, None] = field(default_factory=dict)
     """As an ordered set: a leg that is asked again for more says the same again."""
     candidates: dict[Leg, int] = field(default_factory=dict)
     overlap: float | None = None
     """How much of the query's words the best of the first candidates holds, if the keyword leg runs."""
+    min_match: float | None = None
+    """What a result must match at least; None until the first candidates are known."""
     known: list[Candidate] = field(default_factory=list)
     """All candidates so far."""
     ranked: list[RecallResult] = field(default_factory=list)
@@ -159,6 +164,7 @@ class Recaller:
             if isinstance(by_vector, Degraded):  # what was compared is worth nothing: begin again
                 search.ranked.clear()
                 search.known.clear()
+                search.min_match = None
                 if search.is_repeated or self._runtime.space.needs_reembed:  # by keyword
                     search.degraded[by_vector] = None
                     search.vector = None
@@ -180,7 +186,7 @@ class Recaller:
             pool *= 2
 
     async def _begin(self, request: RecallRequest) -> _Search:
-        terms = query_terms(request.query)
+        words = Wording(request.query, self._runtime.adapter, request.scope, now=request.filter.now)
         vector: Vector | None = None
         degraded: dict[Degraded, None] = {}
         if request.mode is not SearchMode.TEXT:
@@ -189,7 +195,7 @@ class Recaller:
                 degraded[embedded] = None
             else:
                 vector = embedded
-        return _Search(request, terms, vector, degraded=degraded)
+        return _Search(request, words, vector, degraded=degraded)
 
     async def _vector_leg(self, search: _Search, pool: int) -> _Found | Degraded:
         """The closest entries, or why they cannot be told: the store's vectors turned out to be another model's."""
@@ -230,7 +236,7 @@ class Recaller:
                 found.degraded.append(Degraded(Leg.TEXT, Reason.NOT_NATIVE, store.name))
             if store is not self._runtime.adapter:  # it weighs terms by what it holds itself
                 for hit in hits:
-                    hit.similarity = await self._similarity(search, hit.entry)
+                    hit.similarity = await search.words.similarity(hit.entry)
             found.hits += hits
         found.hits.sort(key=lambda hit: -hit.similarity)  # stable: each store's own order breaks ties
         del found.hits[pool:]
@@ -254,10 +260,14 @@ class Recaller:
             search.overlap = max((each.text for each in fresh if each.text is not None), default=0.0)
         complete_vectors(fresh, self._runtime.space.embedder, query, search.vector, overlap=search.overlap)
         if search.wants_text:
-            await self._complete_texts(fresh, search)
+            await search.words.complete(fresh)
+        share = text_share(query)
         for each in fresh:
-            each.similarity = fuse(each.vector, each.text, text_share(query))
+            each.similarity = fuse(each.vector, each.text, share)
+            each.match = fuse(each.whole, each.text, share)
         is_first = not search.known
+        if search.min_match is None:
+            search.min_match = cut_off(search.request.min_match, [each.match for each in fresh], self._level(search))
         search.known += fresh
         _lend(search, fresh)
         if is_first and search.request.reranker is not None:
@@ -266,21 +276,12 @@ class Recaller:
                 search.degraded[problem] = None
             _lend(search, fresh)
 
-    async def _complete_texts(self, candidates: Sequence[Candidate], search: _Search) -> None:
-        """Give each candidate that the keyword leg did not bring its keyword value, if there are words to look for."""
-        for candidate in candidates:
-            if candidate.text is None and search.terms:
-                candidate.text = await self._similarity(search, candidate.entry)
-
-    async def _similarity(self, search: _Search, entry: MemoryEntry) -> float:
-        """How much of the query's words the entry holds, rare ones of the scope counting more."""
-        if search.weights is None:
-            forms = [form for term in search.terms for form in term.forms]
-            scope, now = search.request.scope, search.request.filter.now
-            found = await self._runtime.adapter.term_statistics(scope, forms, now)
-            documents, frequencies = (0, {}) if found is None else (found.documents, found.frequencies)
-            search.weights = term_weights(search.terms, documents, frequencies)
-        return similarity(search.terms, search.weights, count_terms(index_terms(entry.content)))
+    def _level(self, search: _Search) -> float | None:
+        """The match from where something has to do with the query; None where only words are compared."""
+        embedder = self._runtime.space.embedder
+        if embedder is None or search.vector is None:
+            return None
+        return least_match(embedder, search.request.query, with_text=search.wants_text)
 
     def _rank(self, candidates: Iterable[Candidate], request: RecallRequest) -> list[RecallResult]:
         scored = []
@@ -292,14 +293,7 @@ class Recaller:
 
     def _score(self, candidate: Candidate, request: RecallRequest) -> RecallResult:
         entry, scoring = candidate.entry, self._runtime.scoring
-        breakdown = score_breakdown(
-            entry,
-            request.filter.now,
-            scoring,
-            vector=candidate.vector,
-            text=candidate.text,
-            fused=min(1.0, candidate.similarity + candidate.support),
-        )
+        breakdown = score_breakdown(candidate, request.filter.now, scoring)
         legs = candidate.hits
         source = Source.BOTH if len(legs) > 1 else Source(next(iter(legs)))
         explanation = None
@@ -325,7 +319,7 @@ class Recaller:
         seen = {result.entry.id for result in search.ranked}
         found = gather([], hits)
         for each in found:
-            each.similarity = each.text or 0.0
+            each.similarity = each.match = each.text or 0.0
         for result in self._rank(found, request):
             id = result.entry.id
             if len(search.foreign) == missing:
@@ -337,9 +331,9 @@ class Recaller:
             search.degraded[Degraded(Leg.TEXT, Reason.NOT_NATIVE, "version 1")] = None
 
     async def _select(self, search: _Search) -> Results[RecallResult]:
-        """Apply the minimum, the hook and the cut, in this order; count accesses, and keep book where asked to."""
+        """Apply the minima, the hook and the cut, in this order; count accesses, and keep book where asked to."""
         request = search.request
-        above = _above(search)
+        matching, above = _matching(search), _above(search)
         hooked = await self._runtime.hooks.after_recall(above, request.query)
         page = hooked[request.offset : request.offset + request.limit]
         if request.touch:
@@ -353,11 +347,12 @@ class Recaller:
             mode=request.mode,
             candidates=search.candidates,
             dropped=[
-                *_dropped(search.ranked, above, "min_score"),
+                *_dropped(search.ranked, matching, "min_match"),
+                *_dropped(matching, above, "min_score"),
                 *_dropped(above, hooked, "hook"),
                 *_dropped(hooked, page, "limit"),
             ],
-            terms=[term.forms[0] for term in search.terms],
+            terms=[term.forms[0] for term in search.words.terms],
             weights={
                 "similarity": scoring.similarity_weight,
                 "recency": scoring.recency_weight,
@@ -368,6 +363,7 @@ class Recaller:
                 if any(each.rerank is not None for each in search.known)
                 else 0.0,
             },
+            min_match=search.min_match or 0.0,
         )
         return Results(page, degraded=degraded, explanation=explanation)
 
@@ -382,7 +378,12 @@ def _lend(search: _Search, fresh: Sequence[Candidate]) -> None:
 
 def _above(search: _Search) -> list[RecallResult]:
     least = search.request.min_score
-    return [result for result in search.ranked if least is None or result.score >= least]
+    return [result for result in _matching(search) if least is None or result.score >= least]
+
+
+def _matching(search: _Search) -> list[RecallResult]:
+    least = search.min_match or 0.0
+    return [result for result in search.ranked if (result.score_breakdown.match or 0.0) >= least]
 
 
 def _options(request: RecallRequest, pool: int, *, include_embeddings: bool) -> SearchOptions:

@@ -10,7 +10,7 @@ from typing import Any
 
 from lamina.domain.filters import MemoryFilter
 from lamina.domain.memory import Layer, MemoryEntry
-from lamina.domain.recall import SearchMode
+from lamina.domain.recall import Cutoff, SearchMode
 from lamina.domain.scope import Scope
 from lamina.errors import InvalidInput, InvalidType
 from lamina.memory.earlier import EarlierMemories
@@ -41,6 +41,7 @@ class Runtime:
     strict_namespace: bool
     strict_owner: bool
     search_mode: SearchMode
+    min_match: Cutoff | None = None
     scoring: ScoringConfig
     version: int
     hooks: HookRunner

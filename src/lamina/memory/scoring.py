@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lamina.domain.memory import MemoryEntry
 from lamina.domain.recall import ScoreBreakdown
+from lamina.memory.candidates import Candidate
 
 if TYPE_CHECKING:
     from lamina.settings import ScoringConfig
@@ -36,20 +37,20 @@ def age_hours(entry: MemoryEntry, now: datetime) -> float:
     return max(0.0, (now - newest).total_seconds() / 3600)
 
 
-def score_breakdown(
-    entry: MemoryEntry, now: datetime, scoring: ScoringConfig, *, vector: float | None, text: float | None, fused: float
-) -> ScoreBreakdown:
-    """The four components, from the legs' similarities and their fused value.
+def score_breakdown(candidate: Candidate, now: datetime, scoring: ScoringConfig) -> ScoreBreakdown:
+    """The four components, from the legs' similarities and their fused value with what surroundings add.
 
     The access count is the one before this recall.
     """
+    entry = candidate.entry
     return ScoreBreakdown(
-        similarity=fused,
+        similarity=min(1.0, candidate.similarity + candidate.support),
         recency=recency(age_hours(entry, now), scoring.recency_half_life, scoring.recency_curve),
         frequency=frequency(entry.access_count, scoring.frequency_cap),
         relevance=entry.relevance,
-        vector=vector,
-        text=text,
+        vector=candidate.vector,
+        text=candidate.text,
+        match=candidate.match,
     )
 
 

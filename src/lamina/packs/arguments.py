@@ -6,14 +6,15 @@ from collections.abc import Iterable, Sequence
 
 from lamina.domain.pack import MemoryType, PackStatus, PackType
 from lamina.domain.pack_decay import Tier
-from lamina.domain.recall import SearchMode
+from lamina.domain.recall import AUTO, Cutoff, SearchMode
 from lamina.domain.text import check_name
 from lamina.domain.validation import check_whole_number
+from lamina.memory.fusion import least_match
 from lamina.memory.inputs import read_mode, read_query, read_tags
 from lamina.packs.discovering import DiscoverRequest
 from lamina.packs.inputs import read_confidence, read_flag, read_kind, read_text
 from lamina.packs.retrieving import RetrieveRequest
-from lamina.ports.embedder import Embedder, matches_from
+from lamina.ports.embedder import Embedder
 from lamina.ports.pack_store import FOUND_TIERS, PackMemoryQuery, PackQuery
 from lamina.settings.packs import PacksConfig
 
@@ -31,8 +32,7 @@ class Arguments:
     def __init__(self, tenant: str, config: PacksConfig, embedder: Embedder | None) -> None:
         self._tenant = tenant
         self._config = config
-        least = 0.0 if embedder is None else matches_from(embedder)
-        self._min_similarity = least if config.min_similarity is None else config.min_similarity
+        self._embedder = embedder
 
     def limit(self, value: object, field: str = "limit") -> int:
         """How many at most."""
@@ -84,13 +84,17 @@ class Arguments:
         touch: bool = True,
     ) -> RetrieveRequest:
         """A search among these memories."""
+        text = None if query is None else read_query(query)
+        searched = read_mode(mode, self._config.search_mode)
+        said = self._config.min_similarity
         return RetrieveRequest(
             asked=asked,
-            query=None if query is None else read_query(query),
-            mode=read_mode(mode, self._config.search_mode),
+            query=text,
+            mode=searched,
             limit=min(self._config.limit, self._config.max_limit) if limit is None else self.limit(limit),
             min_score=0.0 if min_score is None else read_confidence(min_score, "min_score"),
-            min_similarity=self._min_similarity if min_score is None else 0.0,
+            min_similarity=said if min_score is None and said is not None else 0.0,
+            min_match=self._level(text, searched) if min_score is None and said is None else 0.0,
             touch=read_flag("touch", touch),
         )
 
@@ -101,15 +105,23 @@ class Arguments:
         type: PackType | str | None,
         tags: Iterable[str],
         limit: int,
-        min_score: float,
+        min_score: Cutoff,
         owner: str | None,
     ) -> DiscoverRequest:
         """A search for packs."""
+        text = read_query(query)
         return DiscoverRequest(
-            query=read_query(query),
+            query=text,
             owner=None if owner is None else check_name("owner", owner),
             type=None if type is None else read_kind("type", type, PackType),
             tags=tuple(read_tags("tags", tags)),
             limit=self.limit(limit),
-            min_score=read_confidence(min_score, "min_score"),
+            min_score=0.0 if min_score == AUTO else read_confidence(min_score, "min_score"),
+            min_match=self._level(text, SearchMode.HYBRID) if min_score == AUTO else 0.0,
         )
+
+    def _level(self, query: str | None, mode: SearchMode) -> float:
+        """From where something has to do with the query."""
+        if self._embedder is None or query is None:
+            return 0.0
+        return least_match(self._embedder, query, with_text=mode is not SearchMode.VECTOR)

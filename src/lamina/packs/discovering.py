@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lamina.domain.closeness import cosines_of_parts
+from lamina.domain.closeness import cosines, cosines_of_parts
 from lamina.domain.lexical import count_terms, held, index_terms, query_terms, term_weights
 from lamina.domain.memory import Vector
 from lamina.domain.pack import PackFace, PackMatch, PackStatus, PackType
@@ -40,6 +40,8 @@ class DiscoverRequest:
     tags: tuple[str, ...]
     limit: int
     min_score: float
+    min_match: float = 0.0
+    """From where a pack matches, if it has a vector that is compared."""
 
 
 class Discoverer:
@@ -146,7 +148,9 @@ class _Ranking:
                 if each.fingerprint == self._mark and each.embedding is not None
             }
             lengths = [length for length, _ in self._parts(None)]
-            near = dict(zip(vectors, cosines_of_parts(self._vector, list(vectors.values()), lengths), strict=True))
+            every = list(vectors.values())
+            wholes, parts = cosines(self._vector, every), cosines_of_parts(self._vector, every, lengths)
+            near = {id: (whole, *part) for id, whole, part in zip(vectors, wholes, parts, strict=True)}
         for each in faces:
             counted = count_terms(index_terms(pack_text(each)))
             for form in self._frequencies.keys() & counted.counts.keys():
@@ -161,10 +165,11 @@ class _Ranking:
         total = sum(weights) or 1.0
         in_common = [_sum_of_products(weights, shares) / total for shares in self._held]
         parts = [share for _, share in self._parts(max(in_common, default=0.0))]
-        share = text_share(self._request.query)
+        share, least = text_share(self._request.query), self._request.min_match
         ranked = (
-            (-fuse(None if near is None else _sum_of_products(parts, near), words, share), place)
+            (-fuse(None if near is None else _sum_of_products(parts, near[1:]), words, share), place)
             for near, words, place in zip(self._near, in_common, self._seen, strict=True)
+            if near is None or fuse(near[0], words, share) >= least
         )
         found = ((score, place) for score, place in ranked if score < 0 and -score >= self._request.min_score)
         return [(id, -score) for score, (_, id) in heapq.nsmallest(self._request.limit, found)]

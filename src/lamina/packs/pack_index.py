@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
@@ -22,7 +23,7 @@ from lamina.ports.embedder import Embedder
 from lamina.ports.memory_adapter import MemoryAdapter
 from lamina.ports.pack_store import FOUND_TIERS, PackQuery, PackStore
 
-__all__ = ["PackIndex"]
+__all__ = ["FoundRow", "PackIndex"]
 
 BATCH: Final = 256
 """Rows that are written or deleted at a time."""
@@ -31,6 +32,15 @@ ROUNDS: Final = 20
 """How often a row is written again because its memory changed while it was being written."""
 
 _NO_TEXTS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRow:
+    """A row that a search found, its similarity, and how far it matches (see `ScoreBreakdown`)."""
+
+    row: PackRow
+    similarity: float
+    match: float
 
 
 class PackIndex:
@@ -114,11 +124,15 @@ class PackIndex:
         if left:
             await self.project(left)
 
-    async def search(self, pack_id: str, request: RecallRequest) -> Results[tuple[PackRow, float]]:
+    async def search(self, pack_id: str, request: RecallRequest) -> Results[FoundRow]:
         """The pack's best rows with their similarities."""
         await self.load()
         results = await self._rows.search(request)
-        rows = [(self._row(result.entry), result.score) for result in results if result.entry.namespace == pack_id]
+        rows = [
+            FoundRow(self._row(result.entry), result.score, result.score_breakdown.match or 0.0)
+            for result in results
+            if result.entry.namespace == pack_id
+        ]
         return Results(rows, degraded=results.degraded)
 
     def scope_of(self, pack_id: str) -> Scope:

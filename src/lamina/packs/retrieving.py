@@ -12,7 +12,7 @@ from lamina.domain.pack import PackHit, PackMemory
 from lamina.domain.pack_decay import TIER_FACTORS, Tier
 from lamina.domain.recall import Degraded, Leg, Reason, Results, SearchMode
 from lamina.memory.recall import RecallRequest
-from lamina.packs.pack_index import PackIndex
+from lamina.packs.pack_index import FoundRow, PackIndex
 from lamina.packs.pack_rows import LIVE, MARKER, OWN, REDUCED, PackRow
 from lamina.ports.clock import Clock
 from lamina.ports.events import Emit, Event, EventName
@@ -39,7 +39,8 @@ class RetrieveRequest:
     limit: int
     min_score: float = 0.0
     min_similarity: float = 0.0
-    """From where a memory in the full tier matches, where vectors are compared."""
+    min_match: float = 0.0
+    """From where a memory in the full tier matches, by each of two measures, where vectors are compared."""
     touch: bool = True
 
 
@@ -148,12 +149,14 @@ class Retriever:
         for _ in range(ROUNDS):
             rows = await self._index.search(pack_id, replace(recall, limit=limit))
             degraded.update(dict.fromkeys(rows.degraded))
-            least = request.min_similarity if _compares_vectors(rows, request.mode) else 0.0
-            joined = await self._joined(rows, request, least)
+            is_by_vector = _compares_vectors(rows, request.mode)
+            joined = await self._joined(rows, request, is_by_vector=is_by_vector)
             best = [each for each in joined if each.score > 0 and each.score >= request.min_score][: request.limit]
-            unseen = min((similarity for _, similarity in rows), default=0.0)
+            unseen = min((row.similarity for row in rows), default=0.0)
             is_full = len(best) == request.limit and best[-1].score >= unseen
-            if len(rows) < limit or is_full or unseen < max(request.min_score, least * _LEAST_FACTOR):
+            if len(rows) < limit or is_full or unseen < request.min_score:
+                break
+            if is_by_vector and not any(_may_match(row, request, _LEAST_FACTOR) for row in rows[limit // 2 :]):
                 break
             limit *= 2
         return best
@@ -181,24 +184,26 @@ class Retriever:
             explain=False,
         )
 
-    async def _joined(
-        self, rows: Sequence[tuple[PackRow, float]], request: RetrieveRequest, least: float
-    ) -> list[_Scored]:
+    async def _joined(self, rows: Sequence[FoundRow], request: RetrieveRequest, *, is_by_vector: bool) -> list[_Scored]:
         """What the store says of the rows, with its scores, best first; without what was not asked for."""
-        similarities: dict[str, float] = {}
-        for row, similarity in rows:
-            similarities.setdefault(row.id, similarity)
-        found = await self._store.get_memories(self._tenant, list(similarities), with_content=False)
+        best: dict[str, FoundRow] = {}
+        for row in rows:
+            best.setdefault(row.row.id, row)
+        found = await self._store.get_memories(self._tenant, list(best), with_content=False)
         now = self._clock()
         scored = [
-            _Scored(each, similarities[each.id] * each.confidence * TIER_FACTORS.get(each.tier, 0.0))
+            _Scored(each, best[each.id].similarity * each.confidence * TIER_FACTORS.get(each.tier, 0.0))
             for each in found
             if _is_asked_for(each, request.asked)
             and (each.expires_at is None or each.expires_at > now)
-            # The less of a memory is left, the fewer words it has in common with a question about it.
-            and similarities[each.id] >= least * TIER_FACTORS.get(each.tier, 1.0)
+            and (not is_by_vector or _may_match(best[each.id], request, TIER_FACTORS.get(each.tier, 1.0)))
         ]
         return sorted(scored, key=lambda each: (-each.score, each.memory.id))
+
+
+def _may_match(row: FoundRow, request: RetrieveRequest, factor: float) -> bool:
+    """Whether it has to do with the question; the less is left of a memory, the less it has in common with one."""
+    return row.similarity >= request.min_similarity * factor and row.match >= request.min_match * factor
 
 
 def _is_asked_for(memory: PackMemory, asked: PackMemoryQuery) -> bool:
@@ -214,7 +219,7 @@ def _is_asked_for(memory: PackMemory, asked: PackMemoryQuery) -> bool:
     )
 
 
-def _compares_vectors(rows: Results[tuple[PackRow, float]], mode: SearchMode) -> bool:
+def _compares_vectors(rows: Results[FoundRow], mode: SearchMode) -> bool:
     """Whether each similarity is one of vectors: that of words alone is of another measure."""
     weak = any(each.leg is Leg.VECTOR and each.reason is not Reason.NOT_NATIVE for each in rows.degraded)
     return mode is not SearchMode.TEXT and not weak

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from lamina.domain.context import PackHit as ContextHit
 from lamina.domain.memory import MemoryEntry
 from lamina.domain.pack import MemoryType, PackHit, PackMatch, PackType
-from lamina.domain.recall import Results, SearchMode
+from lamina.domain.recall import AUTO, Cutoff, Results, SearchMode
 from lamina.errors import Unsupported
 from lamina.memory.embedding import Progress, ReembedReport
 from lamina.packs.bridging import ImportReport, entry_of_memory, imported_id, input_of
@@ -53,14 +53,14 @@ class ContextPacks(PackMemories):
         type: PackType | str | None = None,
         tags: Iterable[str] = (),
         limit: int = 5,
-        min_score: float = 0.0,
+        min_score: Cutoff = 0.0,
         owner: str | None = None,
     ) -> Results[PackMatch]:
         """Phase one: the packs that the query is about, best first, told from their summaries alone.
 
-        The score is in [0, 1], and `min_score` inclusive; `tags` must all be there. Packs that have nothing in
-        common with the query are never among them, nor are archived ones. If vectors cannot be compared, words
-        are, and the list's `degraded` says so.
+        The score is in [0, 1], and `min_score` inclusive ("auto": what has to do with the query); `tags` must all
+        be there. Packs that have nothing in common with the query are never among them, nor are archived ones. If
+        vectors cannot be compared, words are, and the list's `degraded` says so.
 
         Raises:
             InvalidInput: the query is blank, or an argument is out of range.
@@ -147,7 +147,7 @@ class ContextPacks(PackMemories):
         packs: int = 2,
         per_pack: int = 5,
         type: PackType | str | None = None,
-        min_pack_score: float = 0.0,
+        min_pack_score: Cutoff = 0.0,
         min_score: float | None = None,
         touch: bool = True,
         owner: str | None = None,
@@ -160,7 +160,7 @@ class ContextPacks(PackMemories):
             InvalidInput: the query is blank, or an argument is out of range.
         """
         read_flag("touch", touch)
-        least = read_confidence(min_pack_score, "min_pack_score")
+        least: Cutoff = AUTO if min_pack_score == AUTO else read_confidence(min_pack_score, "min_pack_score")
         self._arguments.limit(per_pack, "per_pack")
         matches = await self.discover(
             query, type=type, limit=self._arguments.limit(packs, "packs"), min_score=least, owner=owner
@@ -182,21 +182,21 @@ class ContextPacks(PackMemories):
         *,
         owner: str | None = None,
         max_packs: int,
-        min_score: float,
+        min_score: Cutoff,
         per_pack: int,
         touch: bool = True,
     ) -> Results[ContextHit]:
         """What a context engine asks of its source of packs: `search`, with the names of the packs.
 
-        Packs and memories below `min_score` do not match. With `touch` off nothing counts as read, and yet all is
-        shown whole: as it would be sent.
+        Packs and memories below `min_score` do not match; under "auto" those that have nothing to do with the
+        query. With `touch` off nothing counts as read, and yet all is shown whole: as it would be sent.
         """
         hits = await self.search(
             query,
             packs=max_packs,
             per_pack=per_pack,
             min_pack_score=min_score,
-            min_score=min_score,
+            min_score=None if min_score == AUTO else min_score,
             touch=touch,
             owner=owner,
         )

@@ -68,12 +68,13 @@ class Embedder(Protocol):
 _MATCHES_FROM: Final = 0.2
 
 
-def matches_from(embedder: Embedder) -> float:
-    """The similarity, in [0, 1], from where two texts have to do with each other: the embedder's own figure, or 0.2.
+def matches_from(embedder: Embedder, query: str) -> float:
+    """The cosine, in [0, 1], from where a text has to do with the query: what the embedder's own method says, or 0.2.
 
-    Models differ widely in how close they put what is unrelated.
+    Models differ widely in how close they put what is unrelated, and that by the language too.
     """
-    return float(getattr(embedder, "matches_from", _MATCHES_FROM))
+    own = getattr(embedder, "matches_from", None)
+    return _MATCHES_FROM if own is None else float(own(query))
 
 
 def weighted_parts(embedder: Embedder, query: str, overlap: float | None) -> Sequence[tuple[int, float]]:

@@ -61,10 +61,9 @@ class _Wrapper:
         """The wrapped embedder's."""
         return self._embedder.model
 
-    @property
-    def matches_from(self) -> float:
+    def matches_from(self, query: str) -> float:
         """The wrapped embedder's."""
-        return matches_from(self._embedder)
+        return matches_from(self._embedder, query)
 
     def weighted_parts(self, query: str, overlap: float | None) -> Sequence[tuple[int, float]]:
         """The wrapped embedder's."""

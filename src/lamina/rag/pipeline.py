@@ -11,7 +11,7 @@ from lamina import registry
 from lamina.domain.document import Document, RagChunk
 from lamina.domain.filters import Filter
 from lamina.domain.memory import DEFAULT_NAME, UNSET, Unset
-from lamina.domain.recall import Results, SearchMode
+from lamina.domain.recall import AUTO, Cutoff, Results, SearchMode
 from lamina.domain.text import check_name
 from lamina.domain.validation import check_unit_interval, check_whole_number
 from lamina.errors import DocumentNotFound
@@ -215,7 +215,7 @@ class RagPipeline:
         top_k: int = 5,
         owner: str | None = None,
         filter: Filter | Mapping[str, Any] | None = None,
-        min_score: float = 0.0,
+        min_score: Cutoff = 0.0,
         neighbors: int = 0,
         mode: SearchMode | str | None = None,
         rerank: str | None = None,
@@ -223,10 +223,11 @@ class RagPipeline:
         """The chunks that answer the query best, best first; at most `top_k`, fewer only if there are no more.
 
         `filter` is a condition on metadata, such as `{"category": "api"}`. The score is the similarity alone, in
-        [0, 1]; `min_score` is inclusive. `neighbors` joins that many chunks before and after each one found,
-        without their overlaps; a hit that is another's neighbour does not stand for itself then. `rerank` names what
-        reads the best chunks again, as in `MemoryEngine.recall`, and its word is part of the score. If a way of
-        searching cannot answer, the other one does, and the list's `degraded` says so.
+        [0, 1]; `min_score` is inclusive, and "auto" is as for `min_match` of `MemoryEngine.recall`. `neighbors`
+        joins that many chunks before and after each one found, without their overlaps; a hit that is another's
+        neighbour does not stand for itself then. `rerank` names what reads the best chunks again, as in
+        `MemoryEngine.recall`, and its word is part of the score. If a way of searching cannot answer, the other one
+        does, and the list's `degraded` says so.
 
         Raises:
             InvalidInput: the query is blank, or an argument is out of range.
@@ -241,10 +242,11 @@ class RagPipeline:
             mode=read_mode(mode, self.config.search_mode),
             limit=check_whole_number("top_k", top_k, 1, MAX_TOP_K),
             offset=0,
-            min_score=check_unit_interval("min_score", min_score),
+            min_score=None if min_score == AUTO else check_unit_interval("min_score", min_score),
             touch=False,
             explain=False,
             reranker=self._rerankers.choose(rerank),
+            min_match=AUTO if min_score == AUTO else None,
         )
         return await self._retriever.retrieve(request, check_whole_number("neighbors", neighbors, 0, MAX_NEIGHBORS))
 

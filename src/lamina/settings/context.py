@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -24,6 +24,8 @@ class ContextConfig(StrictModel):
 
     `token_budget` holds where the call names none. The `..._limit`s say how many entries each step
     brings; 0 leaves the step out. `auto_recall` off leaves out memories and preferences alike.
+    `min_score` and `min_match` are those of `MemoryEngine.recall`; "auto" leaves out the layers that have
+    nothing to do with the goal. `document_min_score` and `pack_min_score` may be "auto" too, and a kernel's are.
     `context_messages` is passed to the conversation as the most messages to show; None leaves that to it.
 
     `near_duplicate` is how alike two texts must be, as a share of the runs of five characters that they
@@ -45,8 +47,9 @@ class ContextConfig(StrictModel):
     global_limit: Limit = 5
     preference_limit: Limit = 20
     min_score: Share | None = None
+    min_match: Share | Literal["auto"] | None = "auto"
     document_limit: Limit = 5
-    document_min_score: Share = 0.0
+    document_min_score: Share | Literal["auto"] = 0.0
     document_neighbors: Annotated[WholeNumber, Field(ge=0, le=10)] = 0
     context_messages: Annotated[WholeNumber, Field(ge=1)] | None = None
     near_duplicate: Annotated[Number, Field(gt=0, le=1)] | None = 0.9
@@ -54,7 +57,7 @@ class ContextConfig(StrictModel):
     use_packs: bool = False
     max_packs: Annotated[WholeNumber, Field(ge=1)] = 2
     pack_limit: Limit = 5
-    pack_min_score: Share = 0.25
+    pack_min_score: Share | Literal["auto"] = 0.25
     step_timeout: Seconds = 30.0
     engine_timeout: Seconds = 30.0
     dispose_timeout: Seconds = 10.0

@@ -154,7 +154,7 @@ class MemoryConfig(StrictModel):
     `working_storage` is `memory` (entries of the working layer die with the process) or `adapter`.
     `working_memory_ttl` and `layer_ttls` are in seconds (or timedeltas); None or `never` is no end. Under
     `strict_namespace` a recall that names no namespace stays in the default one; under `strict_owner` shared
-    layers are bound to their owner too.
+    layers are bound to their owner too. `min_match` is that of recalls that name none: see `MemoryEngine.recall`.
     `rerank` is what reads the best candidates of a recall again, together with the query: a name such as
     `cross-encoder`, a `Reranker`, or a callable of a query and a list of texts, sync or async, that returns one number
     from 0 to 1 per text.
@@ -187,6 +187,7 @@ class MemoryConfig(StrictModel):
     layer_ttls: dict[Layer, Lifetime] = Field(default_factory=dict)
     search_mode: SearchMode = SearchMode.HYBRID
     rerank: Annotated[Any, AfterValidator(reranker_setting)] = None
+    min_match: Annotated[Number, Field(ge=0, le=1)] | Literal["auto"] | None = None
     scoring: Annotated[ScoringConfig, BeforeValidator(preset_table)] = ScoringConfig()
     embedding: Annotated[EmbeddingConfig, BeforeValidator(provider_table)] | None = None
     compaction: CompactionConfig | None = None

@@ -61,7 +61,7 @@ class PacksConfig(StrictModel):
     nothing of their own: `{"project": {"hours": 24, "steps": [1, 2, 4, 8]}}`. `limit` is how many memories a
     retrieval gives that names no limit, `max_limit` how many it may ask for at most, and so how many it can
     bring back to the full tier at once. `min_similarity` is from where a memory has to do with a question that
-    names no `min_score`; None means what fits the embedder: 0.45 for the built-in one, 0.2 for others. `reducer`
+    names no `min_score`; None means what fits the embedder and the question. `reducer`
     says what makes the texts of memories that fade: rules (`extractive`), or the model that summarises threads
     (`model`).
     """

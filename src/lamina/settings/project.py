@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from lamina.domain.recall import AUTO
 from lamina.errors import ConfigError
 from lamina.settings.agents import AgentsConfig
 from lamina.settings.context import ContextConfig
@@ -113,11 +114,8 @@ class LaminaConfig(StrictModel):
             updates["context_engineering"] = tiers.model_copy(update={"pre_rot_threshold": size})
         return own.model_copy(update=updates)
 
-    def effective_context(self, *, context_window: int | None = None, min_score: float = 0.0) -> ContextConfig:
-        """The context block, completed by what other blocks say, and by the size of the model's window.
-
-        `min_score` is from where documents match, and packs if it is above their own, unless a block says it.
-        """
+    def effective_context(self, *, context_window: int | None = None) -> ContextConfig:
+        """The context block, completed by what other blocks say, and by the size of the model's window."""
         own, said = self.context, self.context.model_fields_set
         updates: dict[str, Any] = {"auto_recall": own.auto_recall and self.memory.auto_recall}
         if "token_budget" not in said and context_window is not None:
@@ -125,11 +123,11 @@ class LaminaConfig(StrictModel):
         if "document_limit" not in said:
             updates["document_limit"] = self.rag.top_k
         if "document_min_score" not in said:
-            updates["document_min_score"] = min_score if self.rag.min_score is None else self.rag.min_score
+            updates["document_min_score"] = AUTO if self.rag.min_score is None else self.rag.min_score
         if own.context_messages is None:
             updates["context_messages"] = self.effective_conversation().shown
         if "pack_min_score" not in said:
-            updates["pack_min_score"] = max(own.pack_min_score, min_score)
+            updates["pack_min_score"] = AUTO
         return own.model_copy(update=updates)
 
 

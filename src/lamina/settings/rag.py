@@ -21,9 +21,9 @@ class RagConfig(StrictModel):
     """Defaults of `RagPipeline`; `chunk_size` and `chunk_overlap` in tokens, `max_bytes` of a document as UTF-8.
 
     `top_k` and `min_score` are for callers that search on behalf of others, such as the kernel: there a
-    chunk below `min_score` does not match. None means what fits the embedder: 0.45 for the built-in one, 0.2 for
-    others, and without any whatever shares a word. `RagPipeline.retrieve` has defaults of its own. `rerank` is what
-    reads the best chunks again, together with the query, as in `MemoryConfig`; the scores are then blended ones.
+    chunk below `min_score` does not match. None means "auto": none if nothing matches as far as the embedder can
+    tell, and without an embedder whatever shares a word. `RagPipeline.retrieve` has defaults of its own. `rerank` is
+    what reads the best chunks again, together with the query, as in `MemoryConfig`; the scores are then blended ones.
     """
 
     chunk_strategy: Literal["recursive", "paragraph", "sentence", "fixed"] = "recursive"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, Field
 
@@ -159,6 +159,7 @@ class Recall(Selection):
     mode: Annotated[SearchMode, BY_VALUE] | None = None
     min_score: Unit | None = None
     rerank: Rerank | None = None
+    min_match: Unit | Literal["auto"] | None = None
     min_relevance: Unit | None = None
     min_confidence: Unit | None = None
     touch: Flag = True

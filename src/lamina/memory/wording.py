@@ -1,0 +1,58 @@
+"""How much of the words of a query a memory holds: by its content, or because the query calls it by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from lamina.domain.lexical import Term, count_terms, index_terms, query_terms, similarity, term_weights
+from lamina.domain.memory import MemoryEntry
+from lamina.domain.scope import Scope
+from lamina.memory.candidates import Candidate
+from lamina.memory.names import forms_in, is_called, names_in
+from lamina.ports.memory_adapter import MemoryAdapter
+
+__all__ = ["Wording"]
+
+
+class Wording:
+    """The words of a query that is asked in a scope of a store; the store is asked about them once, if at all."""
+
+    def __init__(self, query: str, adapter: MemoryAdapter, scope: Scope, *, now: datetime) -> None:
+        self.terms = query_terms(query)
+        self._adapter = adapter
+        self._scope = scope
+        self._now = now
+        self._known: Sequence[float] | None = None
+        self._strange: list[Term] = []
+
+    async def similarity(self, entry: MemoryEntry) -> float:
+        """How much of the query's words the entry holds, rare ones of the scope counting more."""
+        return similarity(self.terms, await self._weights(), count_terms(index_terms(entry.content)))
+
+    async def complete(self, candidates: Iterable[Candidate]) -> None:
+        """Give each candidate that the keyword leg did not bring its keyword value, if there are words to look for.
+
+        What the query calls by name holds all that it asks for.
+        """
+        if not self.terms:
+            return
+        forms = forms_in(self.terms)
+        for candidate in candidates:
+            if candidate.text is None:
+                candidate.text = await self.similarity(candidate.entry)
+            if names := names_in(candidate.entry.metadata):
+                await self._weights()
+                if is_called(names, forms, self._strange):
+                    candidate.text = 1.0
+
+    async def _weights(self) -> Sequence[float]:
+        """Of the terms, by their rarity in the scope."""
+        if self._known is None:
+            forms = [form for term in self.terms for form in term.forms]
+            found = await self._adapter.term_statistics(self._scope, forms, self._now)
+            documents, counts = (0, {}) if found is None else (found.documents, found.frequencies)
+            self._known = term_weights(self.terms, documents, counts)
+            if documents:
+                self._strange = [each for each in self.terms if not any(counts.get(form) for form in each.forms)]
+        return self._known
