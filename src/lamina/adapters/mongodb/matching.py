@@ -68,6 +68,8 @@ def _filter_parts(filter: MemoryFilter) -> list[dict[str, Any]]:
     parts: list[dict[str, Any]] = []
     if filter.expiry is not Expiry.ANY:
         parts.append({"ends": {"$gt" if filter.expiry is Expiry.LIVE else "$lte": to_micros(filter.now)}})
+    if filter.current:
+        parts.append({"$nor": [{"holds": {"$lte": to_micros(filter.now)}}]})
     if filter.layers is not None:
         parts.append({"layer": {"$in": sorted(layer.value for layer in filter.layers)}})
     parts += [{"tags": tag} for tag in filter.tags]

@@ -58,6 +58,9 @@ def passing(filter: MemoryFilter) -> list[Condition]:
     if filter.expiry is not Expiry.ANY:
         later = _compared("expires", "$gt", filter.now)
         conditions.append(later if filter.expiry is Expiry.LIVE else _not_later("expires", filter.now))
+    if filter.current:
+        always = {"holds_s": {"$exists": False}}
+        conditions.append({"$or": [always, _compared("holds", "$gt", filter.now)]})
     if filter.layers is not None:
         conditions.append({"layer": {"$in": sorted(each.value for each in filter.layers)}} if filter.layers else _NEVER)
     conditions += [_has(tag_token(tag)) for tag in filter.tags]

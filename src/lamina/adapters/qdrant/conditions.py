@@ -71,6 +71,8 @@ def admitted(scope: Scope, filter: MemoryFilter, *more: Condition) -> models.Fil
     if filter.expiry is not Expiry.ANY:
         expired = instants("expires_at", lte=filter.now)
         (must if filter.expiry is Expiry.EXPIRED else must_not).append(expired)
+    if filter.current:
+        must_not.append(instants("current_until", lte=filter.now))
     if filter.layers is not None:
         must.append(any_of("layer", sorted(layer.value for layer in filter.layers)))
     must += [is_equal("tags", tag) for tag in filter.tags]

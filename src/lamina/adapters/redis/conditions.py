@@ -16,6 +16,8 @@ from lamina.adapters._shared.leaves import element_token, presence_token, value_
 from lamina.adapters.redis.layout import (
     CONFIDENCE,
     CREATED,
+    CEASES,
+    CURRENT,
     EXPIRES,
     HAS_VECTOR,
     RELEVANCE,
@@ -124,6 +126,8 @@ def filter_tree(filter: MemoryFilter) -> Condition:
         parts.append(Has(HAS_VECTOR) if filter.has_embedding else Negated(Has(HAS_VECTOR)))
     if filter.expiry is not Expiry.ANY:
         parts.append(Range(EXPIRES, ">" if filter.expiry is Expiry.LIVE else "<=", filter.now))
+    if filter.current:
+        parts.append(Either((Negated(Has(CEASES)), Range(CURRENT, ">", filter.now))))
     for key, least in ((RELEVANCE, filter.min_relevance), (CONFIDENCE, filter.min_confidence)):
         if least is not None and least > 0:
             parts.append(Range(key, ">=", least))
