@@ -104,10 +104,8 @@ def list_entries(collection: Collection, options: ListOptions) -> list[MemoryEnt
 def count(collection: Collection, reach: Reach, filter: MemoryFilter) -> int:
     """How many entries in reach pass the filter; its layers are the reach's."""
     if is_plain(filter):  # indexes tell, without reading a row
-        gone = left_out(reach, filter)
-        (number,) = collection.connection.execute(
-            f"SELECT count(*) FROM ({collection.tables.sql(gone.text)})", gone.parameters  # noqa: S608 - our own text
-        ).fetchone()
+        gone = left_out(collection, reach, filter)
+        (number,) = collection.execute("SELECT count(*) FROM ({gone})", gone.parameters, gone=gone.text).fetchone()
         return _count(collection, reach, Sql("1")) - int(number)
     return _count(collection, reach, condition_of(collection, filter))
 
@@ -118,22 +116,23 @@ def condition_of(collection: Collection, filter: MemoryFilter) -> Sql:
     return filter_sql(filter, has_vector=has_vector)
 
 
-def left_out(reach: Reach, filter: MemoryFilter) -> Sql:
+def left_out(collection: Collection, reach: Reach, filter: MemoryFilter) -> Sql:
     """The query for the keys in reach that a plain filter leaves out; each part of it reads an index of just those."""
     now = to_micros(filter.now)
     parts = [Sql("m.expires_at <= ?", (now,))]
     if filter.current:
         parts += [Sql("m.superseded_by IS NOT NULL"), Sql("m.valid_until <= ?", (now,))]
     within = reach.condition
-    query = f"SELECT m.key FROM {{scoped}} WHERE {within.text} AND "
-    text = " UNION ".join(query + part.text for part in parts)
+    query = "SELECT m.key FROM {scoped} WHERE {within} AND {gone}"
+    queries = [collection.tables.sql(query, within=within.text, gone=part.text) for part in parts]
+    text = " UNION ".join(queries)
     return Sql(text, tuple(value for part in parts for value in (*within.parameters, *part.parameters)))
 
 
 def keys_left_out(collection: Collection, reach: Reach, filter: MemoryFilter) -> list[int]:
     """The keys in reach that a plain filter leaves out."""
-    query = left_out(reach, filter)
-    return [key for (key,) in collection.execute(query.text, query.parameters)]
+    query = left_out(collection, reach, filter)
+    return [key for (key,) in collection.connection.execute(query.text, query.parameters)]
 
 
 def entries_by_key(collection: Collection, keys: Iterable[int], *, embeddings: bool) -> dict[int, MemoryEntry]:

@@ -91,10 +91,10 @@ def _source(collection: Collection, reach: Reach, filter: MemoryFilter) -> tuple
     sql = collection.tables.sql
     if not is_plain(filter):
         return sql("{text} CROSS JOIN {memories} AS m ON m.key = {text}.rowid"), condition_of(collection, filter)
-    gone = left_out(reach, filter)
-    if collection.execute(gone.text, gone.parameters).fetchone() is None:
+    gone = left_out(collection, reach, filter)
+    if collection.connection.execute(gone.text, gone.parameters).fetchone() is None:
         return sql("{text}"), Sql("1")
-    return sql("{text}"), Sql(sql(f"{{text}}.rowid NOT IN ({gone.text})"), gone.parameters)
+    return sql("{text}"), Sql(sql("{text}.rowid NOT IN ({gone})", gone=gone.text), gone.parameters)
 
 
 def _found(
