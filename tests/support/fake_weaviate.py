@@ -178,6 +178,8 @@ class WeaviateFake:
             case (("GET" | "PUT"), ["schema", name]):
                 need(name in self.classes, "not found", 404)
                 return self.classes[name] if method == "GET" else self._update(name, given)
+            case "POST", ["schema", name, "properties"]:
+                return self._add_property(name, given)
             case "GET", ["schema", name, "tenants", tenant]:
                 need(name in self.classes and tenant in self.shards[name], "not found", 404)
                 return {"name": tenant, "activityStatus": "ACTIVE"}
@@ -194,11 +196,7 @@ class WeaviateFake:
         taken = {each.lower() for each in self.classes}
         need(name.lower() not in taken, f"class name {name} already exists", 422)
         for each in given["properties"]:
-            index.check_property(each)
-            kind = each["dataType"][0]
-            each.setdefault("indexFilterable", kind != "blob")
-            each.setdefault("indexSearchable", kind.startswith("text"))
-            each.setdefault("tokenization", "word" if kind.startswith("text") else None)
+            _complete(each)
         inverted = given.get("invertedIndexConfig", {})
         stopwords = {**INVERTED["stopwords"], **inverted.get("stopwords", {})}
         multi = {"enabled": False, "autoTenantCreation": False, "autoTenantActivation": False}
@@ -215,6 +213,14 @@ class WeaviateFake:
         }
         self.classes[name], self.shards[name] = definition, {}
         return definition
+
+    def _add_property(self, name: str, given: Any) -> Any:
+        # https://docs.weaviate.io/weaviate/manage-collections/collection-operations#add-a-property
+        taken = {each["name"].lower() for each in self.classes[name]["properties"]}
+        need(given["name"].lower() not in taken, f"property {given['name']} already exists", 422)
+        _complete(given)
+        self.classes[name]["properties"].append(given)
+        return given
 
     def _update(self, name: str, given: Any) -> Any:
         # https://docs.weaviate.io/weaviate/manage-collections/vector-config#add-new-named-vectors
@@ -273,6 +279,14 @@ class WeaviateFake:
         shard = self.shard(request.collection, request.tenant)
         count = len(shard.admitted(request.filters if request.HasField("filters") else None))
         return aggregate_pb2.AggregateReply(single_result=aggregate_pb2.AggregateReply.Single(objects_count=count))
+
+
+def _complete(given: dict[str, Any]) -> None:
+    index.check_property(given)
+    kind = given["dataType"][0]
+    given.setdefault("indexFilterable", kind != "blob")
+    given.setdefault("indexSearchable", kind.startswith("text"))
+    given.setdefault("tokenization", "word" if kind.startswith("text") else None)
 
 
 def _named(vectors: dict[str, Any]) -> dict[str, Any]:

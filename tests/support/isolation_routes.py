@@ -215,6 +215,9 @@ _RELATED = {"content": "mine", "relationships": [{"type": "related_to", "target_
 WRITES = (
     Row("PATCH /v1/memories/{id}", at=_MEMORY, body=_EDIT, named_in="query", headers=_ANY),
     Row("DELETE /v1/memories/{id}", at=_MEMORY),
+    Row("POST /v1/memories/{id}/supersede", at=_MEMORY, body={"by": "{my_memory}"}, named_in="query"),
+    Row("POST /v1/memories/{id}/supersede", at={"id": "{my_memory}"}, body={"by": "{memory}"}, named_in="query"),
+    Row("POST /v1/memories", body={"content": "mine", "supersedes": ["{memory}"]}),
     Row("PATCH /v1/threads/{id}", at=_THREAD, body={"status": "archived"}, named_in="query", headers=_ANY),
     Row("DELETE /v1/threads/{id}", at=_THREAD),
     Row("POST /v1/threads/{id}/compact", at=_THREAD, body={"force": True}, named_in="query"),

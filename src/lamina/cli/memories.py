@@ -16,6 +16,7 @@ from lamina.cli.options import (
     Explain,
     Id,
     Ids,
+    IncludeSuperseded,
     Layers,
     Limit,
     Lines,
@@ -36,11 +37,13 @@ from lamina.cli.options import (
     Rerank,
     Source,
     StoredLayer,
+    Supersedes,
     Tags,
     Text,
     Ttl,
     Untrusted,
     Where,
+    Why,
     Yes,
 )
 from lamina.cli.session import Session
@@ -71,6 +74,7 @@ def register(app: typer.Typer) -> None:
         examples=[
             'lamina remember "Mira prefers the window seat" -u mira -t preference',
             'lamina remember "Lunch is at noon" --meta place.city=Izmir --meta guests=4 --ttl 12h',
+            'lamina remember "Mira prefers the aisle seat" -u mira --supersedes mem_4f2c... --why "She said so in May"',
             "cat notes.txt | lamina remember --source notes.txt",
         ],
     )(remember)
@@ -110,14 +114,18 @@ async def remember(
     untrusted: Untrusted = False,
     occurred_at: OccurredAt = None,
     id: OwnId = None,
+    supersedes: Supersedes = None,
+    why: Why = None,
 ) -> None:
     """Remember a text, and print its id.
 
-    A text that is known already is confirmed: it keeps its id and is fresh again.
+    A text that is known already is confirmed: it keeps its id and is fresh again. What it supersedes is kept, and no
+    longer recalled.
     """
     content = read_text(text, what="text")
     options: dict[str, Any] = {"tags": tag or (), "metadata": read_metadata(meta or ()), "ttl": read_ttl(ttl), "id": id}
     options |= {"relevance": relevance, "confidence": confidence, "source": source, "occurred_at": occurred_at}
+    options |= {"supersedes": supersedes or (), "supersede_reason": why}
     async with session.engine(creates=True) as engine:
         stored = await engine.store(
             content,
@@ -153,6 +161,7 @@ async def recall(
     offset: Offset = 0,
     explain: Explain = False,
     no_touch: NoTouch = False,
+    include_superseded: IncludeSuperseded = False,
     nl: Lines = False,
 ) -> None:
     """Find the memories that answer a question, best first, each with its score broken down."""
@@ -160,6 +169,7 @@ async def recall(
     asked = _asked(query)
     filters = _filters(session, layer=layer, tag=tag, any_tag=any_tag, where=where)
     filters |= {"min_relevance": min_relevance, "min_confidence": min_confidence}
+    filters |= {"include_superseded": include_superseded}
     async with session.engine() as engine:
         results = await engine.recall(
             asked,

@@ -20,6 +20,7 @@ __all__ = [
     "Explain",
     "Id",
     "Ids",
+    "IncludeSuperseded",
     "Layers",
     "Limit",
     "Lines",
@@ -42,6 +43,7 @@ __all__ = [
     "Rerank",
     "Source",
     "StoredLayer",
+    "Supersedes",
     "Tags",
     "Text",
     "ThreadId",
@@ -50,6 +52,7 @@ __all__ = [
     "Ttl",
     "Untrusted",
     "Where",
+    "Why",
     "Yes",
 ]
 
@@ -97,6 +100,14 @@ OccurredAt = Annotated[
 ]
 OwnId = Annotated[
     str | None, typer.Option("--id", help="An id of your own, so that repeating is harmless.", show_default=False)
+]
+Supersedes = Annotated[
+    list[str] | None,
+    typer.Option("--supersedes", help="Id of a memory that no longer holds; may be repeated.", show_default=False),
+]
+Why = Annotated[str | None, typer.Option("--why", help="Why it no longer holds.", show_default=False)]
+IncludeSuperseded = Annotated[
+    bool, typer.Option("--include-superseded", help="Also what is superseded or no longer valid.")
 ]
 Query = Annotated[
     str | None, typer.Argument(help="What to look for; `-`, or left out in a pipe: stdin.", show_default=False)

@@ -25,6 +25,7 @@ class Memories(Blocking[AsyncMemories]):
     history = blocking_method(AsyncMemories.history)
     scan = blocking_iterator(AsyncMemories.scan, page=_PAGE)
     update = blocking_method(AsyncMemories.update)
+    supersede = blocking_method(AsyncMemories.supersede)
     forget = blocking_method(AsyncMemories.forget)
     forget_where = blocking_method(AsyncMemories.forget_where)
 

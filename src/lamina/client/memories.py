@@ -51,12 +51,15 @@ class Memories(Resource):
         source: str | None = None,
         trust: Trust | str | None = None,
         derived_from: Sequence[str] = (),
+        supersedes: Sequence[str] = (),
+        supersede_reason: str | None = None,
     ) -> str | None:
         """Remember a text and return its id; None if a hook of the server vetoed it.
 
         Raises:
             InvalidInput: a field has a value that cannot be stored; nothing was written.
-            Conflict: the given id names a memory that says something else.
+            Conflict: the given id names a memory that says something else, or a memory to supersede is
+                superseded by another one already.
         """
         fields = {
             "layer": layer,
@@ -71,6 +74,8 @@ class Memories(Resource):
             "source": source,
             "trust": trust,
             "derived_from": list(derived_from) or None,
+            "supersedes": list(supersedes) or None,
+            "supersede_reason": supersede_reason,
         }
         said = {"content": content} if isinstance(content, str) else content
         body = self._new({**said, **sendable(fields), **_ttl(ttl)}, owner)
@@ -96,9 +101,13 @@ class Memories(Resource):
         min_match: Cutoff | None = None,
         touch: bool = True,
         explain: bool = False,
+        include_superseded: bool = False,
         **filters: Unpack[Selection],
     ) -> Results[RecallResult]:
-        """The memories that answer the query best, best first; `rerank` is `cross-encoder` or `none`."""
+        """The memories that answer the query best, best first; `rerank` is `cross-encoder` or `none`.
+
+        What is superseded or no longer valid comes only if `include_superseded` asks for it.
+        """
         body = {
             "query": query,
             "limit": limit,
@@ -109,6 +118,7 @@ class Memories(Resource):
             "min_match": min_match,
             "touch": touch,
             "explain": explain,
+            "include_superseded": include_superseded,
             **self._selection(filters),
         }
         asked = Request(method="POST", path=(*_ROOT, "recall"), body=sendable(body), reads=True)
@@ -159,6 +169,21 @@ class Memories(Resource):
         """
         body = {**{name: _plain(value) for name, value in changes.items()}, **_ttl(ttl)}
         asked = self._one("PATCH", id, owner, body=body, if_match=if_match(expected_revision))
+        return await self._ask(asked, memory_of)
+
+    async def supersede(
+        self, old_id: str, *, by: str, reason: str | None = None, owner: str | None = None
+    ) -> MemoryEntry:
+        """Say that the memory `by` holds in place of the old one; the old one, as it is now.
+
+        Raises:
+            MemoryNotFound: there is no old memory of this id.
+            InvalidInput: `by` names none of the same owner, or is superseded by the old one.
+            Conflict: the old one is superseded by a third.
+        """
+        path = (*_ROOT, check_name("id", old_id), "supersede")
+        body = sendable({"by": by, "reason": reason})
+        asked = Request(method="POST", path=path, query={"owner": self._for(owner)}, body=body)
         return await self._ask(asked, memory_of)
 
     async def forget(self, id: str, *, owner: str | None = None, expected_revision: int | None = None) -> bool:

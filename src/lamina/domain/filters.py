@@ -176,12 +176,14 @@ class Expiry(StrEnum):
 class MemoryFilter:
     """What an entry must be, beside lying in the scope. All conditions must hold.
 
-    `now` decides expiry and is required, so that no read forgets it. `tags` must all be there,
+    `now` decides expiry and is required, so that no read forgets it. `current` leaves out what is
+    superseded or no longer valid at `now` (`MemoryEntry.is_current`). `tags` must all be there,
     `tags_any` at least one; both compare exactly. Minima are inclusive, `*_before` is strict.
     """
 
     now: datetime
     expiry: Expiry = Expiry.LIVE
+    current: bool = False
     layers: frozenset[Layer] | None = None
     tags: tuple[str, ...] = ()
     tags_any: tuple[str, ...] = ()
@@ -207,6 +209,7 @@ class MemoryFilter:
         """Whether the entry passes: the reference that every adapter is held to."""
         return (
             (self.expiry is Expiry.ANY or entry.is_expired(self.now) == (self.expiry is Expiry.EXPIRED))
+            and (not self.current or entry.is_current(self.now))
             and (self.layers is None or entry.layer in self.layers)
             and all(tag in entry.tags for tag in self.tags)
             and (not self.tags_any or any(tag in entry.tags for tag in self.tags_any))

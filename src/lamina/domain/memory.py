@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import Enum, StrEnum
 from typing import Any, Final, TypeAlias
 
@@ -73,6 +73,7 @@ class Trust(StrEnum):
 
 
 REPR_CHARS: Final = 60
+NEVER_CURRENT: Final = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(slots=True, repr=False)
@@ -109,7 +110,9 @@ class MemoryEntry:
     occurred_at: datetime | None = None
     """When what the memory tells of happened, if that is known and differs from `created_at`."""
     valid_until: datetime | None = None
+    """From when on what the memory says holds no more."""
     superseded_by: str | None = None
+    """Id of the memory that says what holds in place of this one."""
     source: str | None = None
     """Where the memory comes from, in the caller's words, such as `conversation:ticket-7`."""
     trust: Trust = Trust.TRUSTED
@@ -129,6 +132,15 @@ class MemoryEntry:
     def is_expired(self, now: datetime) -> bool:
         """Whether the memory is absent at this instant; it is from `expires_at` on."""
         return self.expires_at is not None and self.expires_at <= now
+
+    @property
+    def current_until(self) -> datetime | None:
+        """From when on it does not count: `valid_until`, or always for what is superseded; None for never."""
+        return self.valid_until if self.superseded_by is None else NEVER_CURRENT
+
+    def is_current(self, now: datetime) -> bool:
+        """Whether the memory counts at this instant: it is neither superseded nor outlived."""
+        return self.current_until is None or self.current_until > now
 
     def replace(self, **changes: Any) -> MemoryEntry:
         """A copy with these fields changed; lists and metadata are shared unless changed."""

@@ -12,13 +12,12 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final
 
 from lamina.domain.memory import Trust
 from lamina.evaluation.dataset import Dataset, Document, Query
 from lamina.evaluation.metrics import mean, recall_at
-from lamina.evaluation.storing import Progress, is_current, memory_input, store_documents
+from lamina.evaluation.storing import Progress, memory_input, store_documents
 from lamina.memory.engine import MemoryEngine
 from lamina.memory.inputs import MemoryInput
 
@@ -29,7 +28,7 @@ ALL: Final = "all"
 
 STORED: Final = "stored"
 TOLD: Final = "told"
-LEFT_OUT: Final = "told, caller leaves out what is not current"
+INCLUDED: Final = "told, superseded ones included"
 
 _LEADING: Final = re.compile(r"(?:\[[^\]]*\] )?(?:\w+: )?")
 """The date and the speaker before what was said."""
@@ -73,12 +72,11 @@ async def evaluate_lifecycle(
     plain, told = engines
     stored = await store_documents(dataset, plain, tell)
     known = await _tell_documents(dataset, told, tell)
-    now = dataset.latest or datetime.max.replace(tzinfo=UTC)
-    ways: dict[str, dict[str, list[str]]] = {STORED: {}, TOLD: {}, LEFT_OUT: {}}
+    ways: dict[str, dict[str, list[str]]] = {STORED: {}, TOLD: {}, INCLUDED: {}}
     for number, query in enumerate(dataset.queries, start=1):
         ways[STORED][query.id] = await _found(query, plain, stored, max(depths))
         ways[TOLD][query.id] = await _found(query, told, known, max(depths))
-        ways[LEFT_OUT][query.id] = await _found(query, told, known, max(depths), now=now)
+        ways[INCLUDED][query.id] = await _found(query, told, known, max(depths), include_superseded=True)
         tell("recall", number, len(dataset.queries))
     categories = sorted({query.category for query in dataset.queries} - {ALL})
     figures = []
@@ -96,13 +94,13 @@ async def _found(
     stored: Mapping[str, Sequence[str]],
     depth: int,
     *,
-    now: datetime | None = None,
+    include_superseded: bool = False,
 ) -> list[str]:
-    """The turns returned; with `now`, only those that are current then, of twice as many."""
-    limit = depth if now is None else 2 * depth
-    results = await engine.recall(query.text, namespace=query.group, limit=limit, touch=False)
-    kept = [result.entry for result in results if now is None or is_current(result.entry, now)]
-    return [document for entry in kept[:depth] for document in stored[entry.id]]
+    """The turns returned."""
+    results = await engine.recall(
+        query.text, namespace=query.group, limit=depth, touch=False, include_superseded=include_superseded
+    )
+    return [document for result in results for document in stored[result.entry.id]]
 
 
 async def _tell_documents(dataset: Dataset, engine: MemoryEngine, tell: Progress) -> dict[str, list[str]]:
@@ -115,7 +113,7 @@ async def _tell_documents(dataset: Dataset, engine: MemoryEngine, tell: Progress
 
 
 async def _tell(document: Document, engine: MemoryEngine, stored: dict[str, list[str]], facts: dict[str, str]) -> None:
-    """Do what the turn asks for. `facts` has, of each fact of the group that still holds, its id and what was said."""
+    """Do what the turn asks for. `facts` has, of each fact of the group, oldest first, its id and what was said."""
     event, said = document.meta.get("event_type"), document.text[_LEADING.match(document.text).end() :]  # type: ignore[union-attr]
     if event == "deletion_request":
         for id in _about(_DELETION, said, facts):
@@ -124,15 +122,19 @@ async def _tell(document: Document, engine: MemoryEngine, stored: dict[str, list
         return  # it repeats what is to be forgotten
     if event == "sensitive_disclosure":
         return  # it asks not to be stored
-    id = str(await engine.store(_input(document, event)))
-    stored[id].append(document.id)
+    given = _input(document, event)
     if event == "fact_update":
-        for old in _about(_UPDATE, said, facts):
-            if old != id:
-                await engine.update(old, superseded_by=id, valid_until=document.occurred_at)
-                del facts[old]
+        given.supersedes = await _holding(engine, _about(_UPDATE, said, facts))
+    id = str(await engine.store(given))
+    stored[id].append(document.id)
     if event in _STATED:
         facts[id] = said
+
+
+async def _holding(engine: MemoryEngine, ids: Sequence[str]) -> list[str]:
+    """Those of the facts that none has superseded yet."""
+    entries = [await engine.get(id) for id in ids]
+    return [entry.id for entry in entries if entry is not None and entry.superseded_by is None]
 
 
 def _input(document: Document, event: str | None) -> MemoryInput:

@@ -45,12 +45,16 @@ class BoundMemories:
         tags: Sequence[str] = (),
         trust: Trust | None = None,
         id: str | None = None,
+        supersedes: Sequence[str] = (),
     ) -> str | None:
         """Remember the text; its id, or None where a hook refused it.
 
         Raises:
-            Conflict: the id names a memory that says something else.
+            Conflict: the id names a memory that says something else, or a memory to supersede is superseded already.
+            MemoryNotFound: what it supersedes is not here.
         """
+        for old_id in supersedes:
+            await self._check_own(old_id)
         return await self._own.store(
             text,
             namespace=self.binding.namespace,
@@ -59,6 +63,7 @@ class BoundMemories:
             trust=trust,
             source=SOURCE,
             id=id,
+            supersedes=supersedes,
         )
 
     async def get(self, id: str) -> MemoryEntry:

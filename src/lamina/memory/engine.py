@@ -8,36 +8,33 @@ from datetime import datetime, timedelta
 from os import PathLike
 from typing import Any, Self, Unpack
 
-from lamina.domain.filters import Expiry, Filter, MemoryFilter
+from lamina.domain.filters import Expiry
 from lamina.domain.memory import UNSET, Layer, MemoryEntry, Trust, Unset
 from lamina.domain.recall import Cutoff, RecallResult, Results, SearchMode
-from lamina.domain.text import check_name
 from lamina.domain.validation import check_whole_number
 from lamina.errors import InvalidInput, InvalidType
 from lamina.memory.access import AccessCounters
 from lamina.memory.backend import MemoryBackend
-from lamina.memory.decay import DecayReport
 from lamina.memory.earlier import MigrationReport
-from lamina.memory.embedding import Progress, ReembedReport
-from lamina.memory.forgetting import Forgetter
-from lamina.memory.inputs import Filters, MemoryInput, has_condition, read_age, read_cutoff, read_filter, read_input
+from lamina.memory.inputs import Filters, MemoryInput, read_input
 from lamina.memory.migration import migrate
 from lamina.memory.reading import listing
 from lamina.memory.recall import Recaller, recall_request
 from lamina.memory.runtime import Runtime
 from lamina.memory.statistics import EngineStats, engine_stats
+from lamina.memory.superseding import Superseder
+from lamina.memory.upkeep import Upkeep
 from lamina.memory.walking import walk
 from lamina.memory.working import WorkingMemory
 from lamina.memory.writing import RestoreReport, Writer
 from lamina.ports.embedder import Embedder, Fingerprint
-from lamina.ports.hooks import ForgetReason
 from lamina.ports.memory_adapter import MemoryAdapter
 from lamina.ports.memory_requests import MAX_LIMIT
 
 __all__ = ["MemoryEngine"]
 
 
-class MemoryEngine:
+class MemoryEngine(Upkeep):
     """Stores, recalls and forgets the memories of one tenant.
 
     Make one with `create_memory_engine`; use it as an async context manager, or call `close`. All coroutines may run
@@ -48,9 +45,9 @@ class MemoryEngine:
     def __init__(self, runtime: Runtime, working: WorkingMemory, *, owned: MemoryBackend | None = None) -> None:
         """`owned` is what the engine itself opens and closes; without it, that is its maker's to do."""
         self.working, self._owned = working, owned
-        self._runtime = runtime
+        super().__init__(runtime)
         self._writer = Writer(runtime)
-        self._forgetter = Forgetter(runtime)
+        self._superseder = Superseder(runtime)
         self._accesses = AccessCounters(runtime)
         self._recaller = Recaller(runtime, self._accesses)
 
@@ -109,6 +106,8 @@ class MemoryEngine:
         source: str | None = None,
         trust: Trust | str | None = None,
         derived_from: Sequence[str] = (),
+        supersedes: Sequence[str] = (),
+        supersede_reason: str | None = None,
     ) -> str | None:
         """Remember a text and return its id; None if the `on_before_store` hook vetoed it.
 
@@ -118,10 +117,14 @@ class MemoryEngine:
         default. An `id` of the caller's own makes a repeated call harmless. If the embedder fails, the memory is kept
         without a vector and found by keyword; `reembed_missing` repairs that.
 
+        What `supersedes` names, memories of the same owner, is kept and no longer recalled: see
+        `supersede`. One that was superseded and is said again, without an `id`, holds again.
+
         Raises:
             InvalidInput: a field has a value that cannot be stored; nothing was written.
             InvalidType: a field has a type that cannot be stored; nothing was written.
-            Conflict: the given id names a memory that says something else.
+            Conflict: the given id names a memory that says something else, or a memory to supersede is
+                superseded by another one already.
         """
         if not isinstance(content, str):
             return (await self.store_many([content]))[0]
@@ -141,6 +144,8 @@ class MemoryEngine:
             source=source,
             trust=trust,
             derived_from=derived_from,
+            supersedes=supersedes,
+            supersede_reason=supersede_reason,
         )
         return (await self.store_many([given]))[0]
 
@@ -169,6 +174,25 @@ class MemoryEngine:
             InvalidInput: a field cannot be edited, has an impossible value, or the hook vetoed the edit.
         """
         return await self._writer.update(id, changes, owner=owner, expected_revision=expected_revision)
+
+    async def supersede(
+        self, old_id: str, *, by: str, reason: str | None = None, owner: str | None = None
+    ) -> MemoryEntry:
+        """Say that the memory `by` holds in place of the old one; the old one, as it is now.
+
+        The old one gets `superseded_by`, and as `valid_until` when the new one came to hold (its
+        `occurred_at`, else when it was stored), unless it has an earlier one; `metadata["superseded"]`
+        has the reason. Both are changed in one transaction, where the adapter has some. Recalls leave it
+        out from now on. When the new one is forgotten, what it superseded goes to whatever supersedes
+        that, or holds again as before.
+
+        Raises:
+            MemoryNotFound: there is no live old memory of this id (and owner).
+            InvalidInput: `by` is the same, or names none of its owner, or is superseded by the old one, or lies
+                outside the shared layers, and the old one in one; nothing was written.
+            Conflict: the old one is superseded by a third.
+        """
+        return await self._superseder.supersede(old_id, by=by, reason=reason, owner=owner)
 
     async def restore(
         self, entries: Sequence[MemoryEntry], *, replace: bool = False, fingerprint: Fingerprint | None = None
@@ -225,6 +249,7 @@ class MemoryEngine:
     ) -> Results[RecallResult]:
         """The memories that answer the query best, best first, each with its score broken down.
 
+        What is superseded or no longer valid is left out, unless `include_superseded` asks for it.
         `min_score` (inclusive) is on the score, `min_match` on the breakdown's `match`: with "auto" nothing comes if
         nothing matches as far as the embedder can tell, else what matches half as well as the best, or better; 0
         drops nothing, None takes the setting. For the filters see `Filters`. `rerank` names what reads the best
@@ -311,91 +336,3 @@ class MemoryEngine:
     async def stats(self) -> EngineStats:
         """Counts, and the state of the vectors."""
         return await engine_stats(self._runtime)
-
-    async def decay(
-        self,
-        *,
-        factor: float = 0.95,
-        min_relevance: float = 0.1,
-        older_than: timedelta = timedelta(hours=24),
-        older_than_ms: float | None = None,
-        owner: str | None = None,
-        namespace: str | None = None,
-    ) -> DecayReport:
-        """One cycle: multiply the relevance of memories not changed or confirmed lately, down to a floor.
-
-        `min_relevance` is the floor; a memory below it stays where it is. Each call is a cycle of
-        its own: calling twice fades twice. Nothing does this by itself.
-        """
-        now = self._runtime.clock()
-        aged = MemoryFilter(now=now, updated_before=read_cutoff("older_than", read_age(older_than, older_than_ms), now))
-        return await self._forgetter.decay(self._runtime.write_scope(owner, namespace), aged, factor, min_relevance)
-
-    async def forget(self, id: str, *, owner: str | None = None, expected_revision: int | None = None) -> bool:
-        """Delete the memory with its vector and history, only the expected revision of it; False if there is none."""
-        check_name("id", id)
-        return await self._forgetter.forget(id, owner, expected_revision)
-
-    async def forget_where(
-        self,
-        *,
-        layer: Layer | str | None = None,
-        layers: Iterable[Layer | str] | None = None,
-        owner: str | None = None,
-        namespace: str | None = None,
-        tags: Iterable[str] = (),
-        tags_any: Iterable[str] = (),
-        where: Filter | Mapping[str, Any] | None = None,
-        older_than: datetime | timedelta | str | None = None,
-        dry_run: bool = False,
-    ) -> int:
-        """Delete every memory that meets all these conditions, and return how many; `dry_run` only counts.
-
-        `older_than` is strict and on `created_at`: an age, an instant, or ISO text. An owner binds
-        every layer here.
-
-        Raises:
-            InvalidInput: no condition was given; deleting everything is `clear(confirm=True)`.
-        """
-        now = self._runtime.clock()
-        before = read_cutoff("older_than", older_than, now)
-        filter = read_filter(
-            now, layer=layer, layers=layers, tags=tags, tags_any=tags_any, where=where, created_before=before
-        )
-        scope = self._runtime.write_scope(owner, namespace)
-        if not (has_condition(filter) or owner or namespace):
-            raise InvalidInput("filter", "has no condition", "To delete everything call clear(confirm=True).")
-        if dry_run:
-            return await self._forgetter.count(scope, filter)
-        return await self._forgetter.forget_all(scope, filter, ForgetReason.FILTER)
-
-    async def clear(self, *, confirm: bool = False) -> int:
-        """Delete every memory of the tenant, expired ones too, and return how many; refused unless confirmed."""
-        if confirm is not True:
-            raise InvalidInput("confirm", "is not given", "Call clear(confirm=True) to delete every memory.")
-        return await self._forgetter.clear()
-
-    async def purge_expired(self) -> int:
-        """Delete what has expired, and return how much there was; the engine does so now and then by itself."""
-        return await self._forgetter.purge_expired()
-
-    async def reembed(self, *, force: bool = False, progress: Progress | None = None) -> ReembedReport:
-        """Change the store over to the configured embedder, then embed whatever has no vector.
-
-        If the stored vectors are another model's (or with `force`) they are dropped first; from then on searches go by
-        keyword and by the vectors made so far. May be interrupted and called again: it goes on where it stopped.
-
-        Raises:
-            ConfigError: no embedder is configured.
-            ProviderError: the embedder failed; what was embedded until then is kept.
-        """
-        return await self._runtime.space.reembed(force=force, progress=progress)
-
-    async def reembed_missing(self, *, progress: Progress | None = None) -> ReembedReport:
-        """Embed the memories that have no vector, as after a failure of the embedder.
-
-        Raises:
-            EmbeddingFingerprintError: the stored vectors are another model's; see `reembed`.
-            ProviderError: the embedder failed; what was embedded until then is kept.
-        """
-        return await self._runtime.space.embed_missing(progress=progress)

@@ -16,9 +16,10 @@ from lamina.errors import LaminaError
 from lamina.memory.decay import DecayReport, check_decay, decayed
 from lamina.memory.reading import count, pages
 from lamina.memory.runtime import Runtime
+from lamina.memory.superseding import Superseder
 from lamina.ports.events import EventName
 from lamina.ports.hooks import ForgetReason
-from lamina.ports.memory_adapter import Update
+from lamina.ports.memory_adapter import Update, check_revision
 from lamina.telemetry import memory_operation
 
 __all__ = ["Forgetter"]
@@ -33,6 +34,7 @@ class Forgetter:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
+        self._superseder = Superseder(runtime)
         self._purged_at: datetime | None = None
 
     async def forget(self, id: str, owner: str | None, expected_revision: int | None = None) -> bool:
@@ -52,6 +54,8 @@ class Forgetter:
         if found is None:
             return False
         store, entry = found
+        check_revision(entry, expected_revision)
+        await self._superseder.release([entry])  # first, so that what fails in between hides nothing
         gone = await store.delete(scope, id, expected_revision=expected_revision)
         if gone:
             await self._forgotten([entry], ForgetReason.EXPLICIT)
@@ -73,6 +77,8 @@ class Forgetter:
             async with aclosing(pages(store, scope, filter)) as walk:
                 async for page in walk:
                     batch = page[:left]
+                    if reason is not ForgetReason.CLEARED:
+                        await self._superseder.release(batch)
                     gone = await store.delete_many(scope, [entry.id for entry in batch], filter=filter)
                     deleted += sum(gone)
                     forgotten = [entry for entry, was_there in zip(batch, gone, strict=True) if was_there]

@@ -30,6 +30,8 @@ __all__ = [
     "read_layer",
     "read_mode",
     "read_query",
+    "read_reason",
+    "read_superseded",
     "read_tags",
     "read_texts",
     "read_trust",
@@ -40,7 +42,8 @@ __all__ = [
 class MemoryInput:
     """What a caller says about a memory to store; what is left out takes the engine's defaults.
 
-    `ttl` in seconds counts from now; None means never; left out, the layer's default holds.
+    `ttl` in seconds counts from now; None means never; left out, the layer's default holds. `supersedes`
+    are the ids of those in whose place it holds, and `supersede_reason` says why: it is kept with them.
     """
 
     content: str
@@ -58,6 +61,8 @@ class MemoryInput:
     source: str | None = None
     trust: Trust | str | None = None
     derived_from: Sequence[str] = ()
+    supersedes: Sequence[str] = ()
+    supersede_reason: str | None = None
 
 
 class Filters(TypedDict, total=False):
@@ -65,6 +70,8 @@ class Filters(TypedDict, total=False):
 
     `layer` and `layers` are the same filter, and so are `owner` and `owner_id`. `tags` must all be
     there, `tags_any` at least one. `where` is a filter on metadata, or a mapping for `Where.parse`.
+    `include_superseded` says whether memories count that are superseded, or whose `valid_until` has
+    passed: left out, they do where memories are listed and counted, and do not where they are searched.
     """
 
     layer: Layer | str | None
@@ -77,6 +84,7 @@ class Filters(TypedDict, total=False):
     where: Filter | Mapping[str, Any] | None
     min_relevance: float | None
     min_confidence: float | None
+    include_superseded: bool | None
 
 
 def read_input(item: object) -> MemoryInput:
@@ -126,6 +134,25 @@ def read_texts(field: str, texts: Iterable[str]) -> list[str]:
     return read
 
 
+def read_reason(field: str, reason: object) -> str | None:
+    """A text that says why, cleaned, or None."""
+    if reason is None:
+        return None
+    if not isinstance(reason, str):
+        raise InvalidType(field, f"must be text, not {type(reason).__name__}", "Give a str.")
+    if not reason.strip():
+        raise InvalidInput(field, "is blank", "Say why, or leave it out.")
+    return clean(reason)
+
+
+def read_superseded(ids: Iterable[str], reason: str | None) -> tuple[list[str], str | None]:
+    """The ids that a memory supersedes, each once, and why."""
+    read = list(dict.fromkeys(read_texts("supersedes", ids)))
+    if reason is not None and not read:
+        raise InvalidInput("supersede_reason", "goes with supersedes", "Name what is superseded, or leave it out.")
+    return read, read_reason("supersede_reason", reason)
+
+
 def read_tags(field: str, tags: Iterable[str]) -> list[str]:
     """The tags, cleaned, each once, in order."""
     return list(dict.fromkeys(map(clean, read_texts(field, tags))))
@@ -167,9 +194,13 @@ def read_filter(
     where: Filter | Mapping[str, Any] | None = None,
     min_relevance: float | None = None,
     min_confidence: float | None = None,
+    include_superseded: bool | None = None,
     created_before: datetime | None = None,
 ) -> MemoryFilter:
     """The filter that these arguments describe, over the memories that are live now."""
+    if include_superseded is not None and not isinstance(include_superseded, bool):
+        problem = f"must be True or False, not {type(include_superseded).__name__}"
+        raise InvalidType("include_superseded", problem, "Give a bool.")
     if isinstance(layers, str) or not (layers is None or isinstance(layers, Iterable)):
         raise InvalidType("layers", "must be a list of layers", f"Give layers=[{layers!r}].")
     named = None if layers is None else {read_layer(each) for each in layers}
@@ -177,6 +208,7 @@ def read_filter(
         named = {read_layer(layer)} if named is None else named & {read_layer(layer)}
     return MemoryFilter(
         now=now,
+        current=include_superseded is False,
         layers=None if named is None else frozenset(named),
         tags=tuple(read_tags("tags", tags)),
         tags_any=tuple(read_tags("tags_any", tags_any)),
@@ -191,7 +223,7 @@ def has_condition(filter: MemoryFilter) -> bool:
     """Whether the filter restricts anything beside expiry: an `And` of nothing, say, does not."""
     conditions = (filter.layers, filter.tags, filter.tags_any, filter.created_before, filter.updated_before)
     minima = (filter.min_relevance, filter.min_confidence, filter.has_embedding)
-    if any(conditions) or any(each is not None for each in minima):
+    if filter.current or any(conditions) or any(each is not None for each in minima):
         return True
     return filter.where is not None and not _is_always(filter.where, truth=True)
 

@@ -73,6 +73,13 @@ class OwnerMemory:
             _check_layer(entry.layer)
         return await self._engine.update(id, owner=self._owner, expected_revision=expected_revision, **changes)
 
+    async def supersede(self, old_id: str, *, by: str, reason: str | None = None) -> MemoryEntry:
+        """As `MemoryEngine.supersede`, for this owner."""
+        entry = await self.get(old_id)
+        if entry is not None and entry.owner == self._owner:
+            _check_layer(entry.layer)
+        return await self._engine.supersede(old_id, by=by, reason=reason, owner=self._owner)
+
     async def forget(self, id: str, *, expected_revision: int | None = None) -> bool:
         """As `MemoryEngine.forget`, for this owner."""
         return await self._engine.forget(id, owner=self._owner, expected_revision=expected_revision)

@@ -82,7 +82,8 @@ def recall_request(
     explain: bool,
 ) -> RecallRequest:
     """The arguments of a recall, read and checked."""
-    scope, filter = runtime.read(runtime.clock(), filters)
+    asked: Filters = {**filters, "include_superseded": filters.get("include_superseded") or False}
+    scope, filter = runtime.read(runtime.clock(), asked)
     return RecallRequest(
         query=read_query(query),
         scope=scope,

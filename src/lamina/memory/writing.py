@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from lamina.domain.filters import INT64
@@ -18,20 +20,19 @@ from lamina.memory.inputs import (
     expiry,
     read_instant,
     read_layer,
+    read_superseded,
     read_tags,
     read_texts,
     read_trust,
 )
 from lamina.memory.runtime import Runtime
+from lamina.memory.superseding import ATTEMPTS, Link, Superseder, Superseding, announce
 from lamina.ports.embedder import Fingerprint
 from lamina.ports.events import EventName
 from lamina.ports.memory_adapter import ACCESS_FIELDS, UPDATABLE, MemoryAdapter, Update
 from lamina.telemetry import memory_operation
 
 __all__ = ["RestoreReport", "Writer"]
-
-ATTEMPTS: Final = 100
-"""How often a change is repeated on what others have written meanwhile."""
 
 
 @dataclass(slots=True)
@@ -49,6 +50,9 @@ class _Draft:
 
     entry: MemoryEntry
     given: MemoryInput
+    old_ids: list[str]
+    """Of the memories that it supersedes."""
+    reason: str | None
     stored_id: str = ""
 
 
@@ -57,6 +61,7 @@ class Writer:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
+        self._superseder = Superseder(runtime)
 
     async def store_many(self, items: Sequence[MemoryInput]) -> list[str | None]:
         """Store the items; ids in order, None for vetoed ones. Nothing is written if one cannot be."""
@@ -71,15 +76,21 @@ class Writer:
         drafts: list[_Draft | None] = []
         for given in items:
             entry = build_entry(given, self._runtime.defaults, self._runtime.new_id(), now)
+            old_ids, reason = read_superseded(given.supersedes, given.supersede_reason)
             guarded = await self._runtime.hooks.before_store(entry)
-            drafts.append(None if guarded is None else _Draft(guarded, given))
+            drafts.append(None if guarded is None else _Draft(guarded, given, old_ids, reason))
         known, fresh = _split(await self._find_twins(list(filter(None, drafts))))
+        links = await self._plan(known, fresh, now)
         await self._runtime.space.embed_new([draft.entry for draft in fresh])
         # From here on things are written; what can be refused has been.
         for draft, twin in known:
             draft.stored_id = await self._confirm(twin, draft)
-        for draft, written_twin in await self._write(fresh):
+        for draft, written_twin in await self._write(fresh, links):
             draft.stored_id = draft.entry.id if written_twin is None else await self._confirm(written_twin, draft)
+        stored_ids = {draft.entry.id: draft.stored_id for draft in filter(None, drafts)}
+        for link in links:  # those that were not written with the new memory, and harmless for those that were
+            new_id = stored_ids.get(link.by.id, link.by.id)
+            await self._superseder.link(replace(link, by=link.by.replace(id=new_id)))
         ids = [None if draft is None else draft.stored_id for draft in drafts]
         stored = [id for id in ids if id is not None]
         if stored:
@@ -159,6 +170,27 @@ class Writer:
                 return True
         return False
 
+    async def _plan(
+        self, known: Sequence[tuple[_Draft, MemoryEntry]], fresh: Sequence[_Draft], now: datetime
+    ) -> list[Link]:
+        """What is to be superseded; the drafts are told of it."""
+        batch = [
+            Superseding(twin.replace(**_revival(twin, draft)), draft.old_ids, draft.reason) for draft, twin in known
+        ]
+        batch += [Superseding(draft.entry, draft.old_ids, draft.reason) for draft in fresh]
+        if not any(each.old_ids for each in batch):
+            return []
+        links = await self._superseder.plan(batch, now)
+        entries = {draft.entry.id: draft.entry for draft in fresh}
+        for link in links:
+            if (new := entries.get(link.by.id)) is not None:
+                new.metadata = announce(new, [link.old.id])
+            if (old := entries.get(link.old.id)) is not None:
+                entries[old.id] = old.replace(**link.mark(old, now))
+        for draft in fresh:
+            draft.entry = entries[draft.entry.id]
+        return links
+
     async def _find_twins(self, drafts: Sequence[_Draft]) -> list[tuple[_Draft, MemoryEntry | None]]:
         """With each draft the memory that it confirms: the one with its id, or the one that says the same."""
         found: list[tuple[_Draft, MemoryEntry | None]] = []
@@ -171,28 +203,48 @@ class Writer:
                 found.append((draft, twin if elsewhere is None else elsewhere[1]))
         return found
 
-    async def _write(self, drafts: Sequence[_Draft]) -> list[tuple[_Draft, MemoryEntry | None]]:
-        """Write the drafts, in one batch per store; with each, the twin that another writer stored meanwhile."""
+    async def _write(self, drafts: Sequence[_Draft], links: Sequence[Link]) -> list[tuple[_Draft, MemoryEntry | None]]:
+        """Write the drafts, in one batch per store; with each, the twin that another writer stored meanwhile.
+
+        What they supersede in the same store is marked in the same batch.
+        """
         written: list[tuple[_Draft, MemoryEntry | None]] = []
         for store, own in self._by_store(drafts):
-            twins = await self._store(store, [draft.entry for draft in own], if_new=True)
+            ids = {draft.entry.id for draft in own}
+            mine = [link for link in links if link.by.id in ids and self._runtime.store_of(link.old.layer) is store]
+            mine = [link for link in mine if link.old.id not in ids]
+            twins = await self._store_with(store, [draft.entry for draft in own], mine)
             written.extend(zip(own, twins, strict=True))
         return written
 
+    async def _store_with(
+        self, store: MemoryAdapter, entries: Sequence[MemoryEntry], links: Sequence[Link]
+    ) -> list[MemoryEntry | None]:
+        for _ in range(ATTEMPTS if links else 0):
+            updates = await self._superseder.updates(links, self._runtime.clock())
+            try:
+                return await self._store(store, entries, if_new=True, updates=updates)
+            except Conflict:  # somebody was faster: an old one has changed, or a twin of a new one is there
+                if any(await store.find_twins(self._runtime.tenant_scope, entries)):
+                    break
+        return await self._store(store, entries, if_new=True)
+
     async def _store(
-        self, store: MemoryAdapter, entries: Sequence[MemoryEntry], *, if_new: bool
+        self, store: MemoryAdapter, entries: Sequence[MemoryEntry], *, if_new: bool, updates: Sequence[Update] = ()
     ) -> list[MemoryEntry | None]:
         """As `store_many`; without vectors, if another engine changed the store's model since they were made."""
         scope, space = self._runtime.tenant_scope, self._runtime.space
+        write = partial(store.store_many, scope, entries, if_new=if_new, updates=updates)
         if store is not self._runtime.adapter or all(entry.embedding is None for entry in entries):
-            return await store.store_many(scope, entries, if_new=if_new)
+            return await write()
         if not space.needs_reembed:  # a recall may have noticed the change already
             try:
-                return await store.store_many(scope, entries, if_new=if_new, expected_meta=space.guard)
+                return await write(expected_meta=space.guard)
             except Conflict:
-                pass
+                if updates and await space.still_holds() is None:  # it was not for the model
+                    raise
         await space.withdraw(entries)
-        return await store.store_many(scope, entries, if_new=if_new)
+        return await write()
 
     def _by_store(self, drafts: Sequence[_Draft]) -> list[tuple[MemoryAdapter, list[_Draft]]]:
         """The drafts of each store that has any."""
@@ -307,7 +359,15 @@ def _confirmation(twin: MemoryEntry, draft: _Draft) -> dict[str, Any]:
         "ttl": ttl,
         "expires_at": expiry(new.created_at, ttl),
         "updated_at": new.created_at,
+        **_revival(twin, draft),
     }
+
+
+def _revival(twin: MemoryEntry, draft: _Draft) -> dict[str, Any]:
+    """What is said anew holds again; not if its own id was given, as a repeated call does."""
+    if draft.given.id is not None or twin.is_current(draft.entry.created_at):
+        return {}
+    return {"superseded_by": None, "valid_until": draft.entry.valid_until}
 
 
 _EDITABLE: Final[Mapping[str, Callable[[Any], Any]]] = {

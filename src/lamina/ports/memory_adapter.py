@@ -30,11 +30,13 @@ from lamina.ports.memory_requests import (
     SearchOptions,
     TermStatistics,
     Update,
+    check_all_written,
     check_digest,
     check_in_scope,
     check_meta,
     check_meta_value,
     check_revision,
+    check_updated,
     check_updates,
 )
 
@@ -53,11 +55,13 @@ __all__ = [
     "SearchOptions",
     "TermStatistics",
     "Update",
+    "check_all_written",
     "check_digest",
     "check_in_scope",
     "check_meta",
     "check_meta_value",
     "check_revision",
+    "check_updated",
     "check_updates",
 ]
 
@@ -184,6 +188,7 @@ class MemoryAdapter(ABC):
         *,
         if_new: bool = False,
         expected_meta: Mapping[str, str | None] | None = None,
+        updates: Sequence[Update] = (),
     ) -> builtins.list[MemoryEntry | None]:
         """Store each entry in turn; the result holds, in order, None for each one that was written.
 
@@ -191,9 +196,14 @@ class MemoryAdapter(ABC):
         `find_duplicate`), is live at its `created_at`, among those stored or earlier in the batch; that one
         is returned in its place. One with its id outside the scope is a `ScopeError`, as in `store`.
 
+        `updates` are made behind the entries. With some it is all or nothing: each entry must be new where
+        `if_new` asks for it, and each update meet an entry of the expected revision. Where batches are no
+        transactions, all is looked at first, and what a failure leaves undone are updates, the last ones.
+
         Raises:
             Conflict: one of the keys of `expected_meta` has another value (see `save_meta`; None for
-                absent) at the moment of writing. Nothing is written.
+                absent) at the moment of writing, or not all of what goes with updates can be done. Nothing
+                is written.
         """
         for entry in entries:  # before the look-up, which would show a twin outside the scope
             check_entry(entry)
@@ -201,11 +211,17 @@ class MemoryAdapter(ABC):
         found: builtins.list[MemoryEntry | None] = []
         async with self._turn():
             await self._check_expected(scope, expected_meta)
+            if updates:
+                check_all_written([await self._find_twin(scope, each) for each in entries] if if_new else ())
+                await self._check_can_update(scope, updates)
             for entry in entries:
                 twin = await self._find_twin(scope, entry) if if_new else None
                 if twin is None:
                     await self.store(scope, entry)
                 found.append(twin)
+            for each in updates:
+                done = await self.update(scope, each.id, each.changes, expected_revision=each.expected_revision)
+                check_updated(each.id, done)
         return found
 
     async def update_many(
@@ -339,6 +355,15 @@ class MemoryAdapter(ABC):
     async def _check_expected(self, scope: Scope, expected_meta: Mapping[str, str | None] | None) -> None:
         for key, expected in (expected_meta or {}).items():
             check_meta_value(key, await self.load_meta(scope, key), expected)
+
+    async def _check_can_update(self, scope: Scope, updates: Sequence[Update]) -> None:
+        for each in updates:
+            check_updates(each.changes)
+            entry = await self.get(scope, each.id)
+            check_updated(each.id, entry is not None)
+            if entry is not None:
+                check_revision(entry, each.expected_revision)
+                check_entry(entry.replace(**each.changes))
 
     async def _find_twin(self, scope: Scope, entry: MemoryEntry) -> MemoryEntry | None:
         named = await self.get(Scope(entry.tenant), entry.id)

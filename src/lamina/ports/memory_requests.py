@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -30,11 +30,13 @@ __all__ = [
     "SearchOptions",
     "TermStatistics",
     "Update",
+    "check_all_written",
     "check_digest",
     "check_in_scope",
     "check_meta",
     "check_meta_value",
     "check_revision",
+    "check_updated",
     "check_updates",
 ]
 
@@ -199,6 +201,19 @@ def check_revision(entry: MemoryEntry, expected: int | None) -> None:
     """Refuse to change or delete an entry of another revision than the expected one; None expects none."""
     if expected not in {None, entry.revision}:
         raise Conflict(f"The memory {entry.id!r}", f"it has the revision {entry.revision}, not {expected}")
+
+
+def check_all_written(twins: Iterable[MemoryEntry | None]) -> None:
+    """Refuse to go on where an entry was not written, because one says the same already."""
+    for twin in twins:
+        if twin is not None:
+            raise Conflict(f"The memory {twin.id!r}", "it says the same as an entry that was to be written as new")
+
+
+def check_updated(id: str, done: bool) -> None:
+    """Refuse to go on where an update met no entry."""
+    if not done:
+        raise Conflict(f"The memory {id!r}", "it is not there any more")
 
 
 def check_digest(digest: object) -> None:

@@ -58,6 +58,7 @@ class MemoryEngine(Resource[AsyncMemoryEngine]):
     store = blocking_method(AsyncMemoryEngine.store)
     store_many = blocking_method(AsyncMemoryEngine.store_many)
     update = blocking_method(AsyncMemoryEngine.update)
+    supersede = blocking_method(AsyncMemoryEngine.supersede)
     restore = blocking_method(AsyncMemoryEngine.restore)
     migrate_v1 = blocking_method(AsyncMemoryEngine.migrate_v1)
     get = blocking_method(AsyncMemoryEngine.get)
@@ -93,6 +94,7 @@ class OwnerMemory(Blocking[AsyncOwnerMemory]):
     count = blocking_method(AsyncOwnerMemory.count)
     get = blocking_method(AsyncOwnerMemory.get)
     update = blocking_method(AsyncOwnerMemory.update)
+    supersede = blocking_method(AsyncOwnerMemory.supersede)
     forget = blocking_method(AsyncOwnerMemory.forget)
     forget_where = blocking_method(AsyncOwnerMemory.forget_where)
 

@@ -9,8 +9,9 @@ import pytest
 from lamina.adapters.sqlite import SqliteAdapter, migrations
 from lamina.adapters.sqlite.migrations import MIGRATIONS
 from lamina.adapters.sqlite.tables import Collection
+from lamina.domain.filters import MemoryFilter
 from lamina.errors import ConfigError, StoreDamaged
-from lamina.testing.memory_contract.material import MINE, by_text, by_vector, ids, listed, memory, put
+from lamina.testing.memory_contract.material import MINE, NOW, by_text, by_vector, ids, listed, memory, put, second
 
 
 def add_column(collection: Collection) -> None:
@@ -22,6 +23,9 @@ def fail_midway(collection: Collection) -> None:
     add_column(collection)
     collection.execute("DELETE FROM {memories}")
     raise RuntimeError("interrupted")
+
+
+OLD = len(MIGRATIONS)
 
 
 class Newer(SqliteAdapter):
@@ -38,7 +42,7 @@ class Interrupted(SqliteAdapter):
 
 @pytest.fixture
 async def old(file: Path) -> Path:
-    """A file of version 1 with ten memories."""
+    """A file of the present version with ten memories."""
     adapter = SqliteAdapter(file)
     await adapter.initialize()
     await adapter.store_many(MINE, [memory(f"m{n}", f"note {n} about lamps") for n in range(10)])
@@ -62,10 +66,10 @@ async def test_an_older_file_is_migrated_and_kept_as_a_copy(old: Path) -> None:
     await adapter.initialize()
     assert len(await listed(adapter)) == 10
     await adapter.close()
-    assert versions(old) == {"lamina_memories": 2}
-    copy = Path(f"{old}.lamina_memories-v1.backup")
+    assert versions(old) == {"lamina_memories": OLD + 1}
+    copy = Path(f"{old}.lamina_memories-v{OLD}.backup")
     assert copies(old) == [copy.name]
-    assert versions(copy) == {"lamina_memories": 1}
+    assert versions(copy) == {"lamina_memories": OLD}
     if os.name == "posix":
         assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     restored = SqliteAdapter(copy)
@@ -74,12 +78,33 @@ async def test_an_older_file_is_migrated_and_kept_as_a_copy(old: Path) -> None:
     await restored.close()
 
 
+async def test_a_file_of_version_1_leaves_out_what_was_superseded_before(file: Path, monkeypatch) -> None:
+    first = SqliteAdapter(file)
+    monkeypatch.setattr(first, "_migrations", MIGRATIONS[:1])
+    await first.initialize()
+    marks = {1: {"superseded_by": "m0"}, 2: {"valid_until": NOW}, 3: {"valid_until": second(1)}}
+    notes = [memory(f"m{n}", f"note {n}", embedding=[1.0, n], **marks.get(n, {})) for n in range(5)]
+    await first.store_many(MINE, notes)
+    await first.close()
+    assert versions(file) == {"lamina_memories": 1}
+    adapter = SqliteAdapter(file)
+    await adapter.initialize()
+    current = MemoryFilter(now=NOW, current=True)
+    assert await adapter.count(MINE, current) == 3
+    assert sorted(ids(await by_text(adapter, "note", MINE, current))) == ["m0", "m3", "m4"]
+    assert sorted(ids(await by_vector(adapter, [1.0, 0.0], MINE, current))) == ["m0", "m3", "m4"]
+    assert await adapter.check() == []
+    await adapter.close()
+    assert versions(file) == {"lamina_memories": OLD}
+    assert copies(file) == ["lamina.db.lamina_memories-v1.backup"]
+
+
 async def test_several_steps_are_taken_one_after_the_other_with_one_copy(old: Path) -> None:
     adapter = Newest(old)
     await adapter.initialize()
     await adapter.close()
-    assert versions(old) == {"lamina_memories": 3}
-    assert copies(old) == ["lamina.db.lamina_memories-v1.backup"]
+    assert versions(old) == {"lamina_memories": OLD + 2}
+    assert copies(old) == [f"lamina.db.lamina_memories-v{OLD}.backup"]
 
 
 async def test_a_new_file_is_made_at_the_newest_version_without_a_copy(file: Path) -> None:
@@ -87,7 +112,7 @@ async def test_a_new_file_is_made_at_the_newest_version_without_a_copy(file: Pat
     await adapter.initialize()
     await put(adapter, memory())
     await adapter.close()
-    assert versions(file) == {"lamina_memories": 3}
+    assert versions(file) == {"lamina_memories": OLD + 2}
     assert copies(file) == []
 
 
@@ -95,7 +120,7 @@ async def test_no_copy_is_made_if_none_is_wanted(old: Path) -> None:
     adapter = Newer(old, backup=False)
     await adapter.initialize()
     await adapter.close()
-    assert versions(old) == {"lamina_memories": 2}
+    assert versions(old) == {"lamina_memories": OLD + 1}
     assert copies(old) == []
 
 
@@ -112,7 +137,7 @@ async def test_an_interrupted_migration_leaves_the_old_version_which_goes_on_wor
     await later.initialize()
     assert len(await listed(later)) == 11
     await later.close()
-    assert versions(old) == {"lamina_memories": 2}
+    assert versions(old) == {"lamina_memories": OLD + 1}
 
 
 async def test_a_newer_file_is_refused_and_stays_as_it_was(old: Path) -> None:
@@ -142,7 +167,7 @@ async def test_another_analyzer_makes_the_text_index_anew(old: Path, monkeypatch
     await adapter.initialize()
     assert len(await by_text(adapter, "extra")) == 10
     await adapter.close()
-    assert copies(old) == ["lamina.db.lamina_memories-v1.backup"]
+    assert copies(old) == [f"lamina.db.lamina_memories-v{OLD}.backup"]
     monkeypatch.undo()
     back = SqliteAdapter(old)
     await back.initialize()
@@ -165,7 +190,7 @@ async def test_collections_in_one_file_are_apart_in_all_they_hold(file: Path, op
     await put(one, memory("m1", "lamp of one", embedding=[1.0, 0.0]))
     await put(other, memory("m1", "lamp of the other", embedding=[1.0, 0.0, 0.0]))
     assert [hit.entry.content for hit in await by_text(one, "lamp")] == ["lamp of one"]
-    assert versions(file) == {"one": 1, "other": 1}
+    assert versions(file) == {"one": OLD, "other": OLD}
     assert await one.delete(MINE, "m1")
     assert ids(await listed(other)) == ["m1"]
     assert await one.check() == await other.check() == []
@@ -180,7 +205,7 @@ async def test_a_name_that_is_taken_is_refused(old: Path, rows, table: str) -> N
     rows("CREATE TABLE some_text_data (a)")
     with pytest.raises(ConfigError, match="Choose another name"):
         await SqliteAdapter(old, table=table).initialize()
-    assert versions(old) == {"lamina_memories": 1}
+    assert versions(old) == {"lamina_memories": OLD}
 
 
 @pytest.mark.parametrize("table", ["select", "ORDER", "table", "values", "transaction", "rowid"])

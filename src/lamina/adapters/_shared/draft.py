@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -18,8 +18,10 @@ from lamina.ports.memory_adapter import (
     HISTORY_KEPT,
     UNREVISED_FIELDS,
     Update,
+    check_all_written,
     check_in_scope,
     check_revision,
+    check_updated,
     check_updates,
 )
 
@@ -80,6 +82,23 @@ class Draft:
             return
         self._remember(old)
         self._put(entry.replace(seq=old.seq, revision=old.revision + 1))
+
+    def store_all(
+        self, scope: Scope, entries: Iterable[MemoryEntry], *, if_new: bool, updates: Sequence[Update]
+    ) -> list[MemoryEntry | None]:
+        """As `MemoryAdapter.store_many`, of the entries and updates."""
+        found: list[MemoryEntry | None] = []
+        for entry in entries:
+            if if_new:
+                found.append(self.store_if_new(scope, entry))
+            else:
+                self.store(scope, entry)
+                found.append(None)
+        if updates:
+            check_all_written(found)
+        for update in updates:
+            check_updated(update.id, self.update(scope, update))
+        return found
 
     def store_if_new(self, scope: Scope, entry: MemoryEntry) -> MemoryEntry | None:
         """Store the entry, or return a copy of the live one that has its id, or else says the same."""

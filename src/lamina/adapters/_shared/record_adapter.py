@@ -71,24 +71,21 @@ class RecordAdapter(RecordBackend):
         *,
         if_new: bool = False,
         expected_meta: Mapping[str, str | None] | None = None,
+        updates: Sequence[Update] = (),
     ) -> builtins.list[MemoryEntry | None]:
         for entry in entries:
             check_entry(entry)
             check_in_scope(scope, entry)
 
         def store(draft: Draft, batch: Sequence[MemoryEntry]) -> builtins.list[MemoryEntry | None]:
-            if if_new:
-                return [draft.store_if_new(scope, entry) for entry in batch]
-            for entry in batch:
-                draft.store(scope, entry)
-            return [None] * len(batch)
+            return draft.store_all(scope, batch, if_new=if_new, updates=updates)
 
         def write(batch: Sequence[MemoryEntry]) -> builtins.list[MemoryEntry | None]:
             alike = batch if if_new else ()
-            ids = [entry.id for entry in batch]
+            ids = [entry.id for entry in batch] + [update.id for update in updates]
             return self._write(scope, ids, partial(store, batch=batch), expected=expected_meta, alike=alike)
 
-        return await self._run(lambda: self._in_groups(entries, write))
+        return await self._run(lambda: self._in_groups(entries, write, whole=bool(updates)))
 
     async def get(self, scope: Scope, id: str) -> MemoryEntry | None:
         entries = await self._run(lambda: self._load_possible(scope.tenant, [id]))
@@ -234,9 +231,11 @@ class RecordAdapter(RecordBackend):
 
     # In a thread -------------------------------------------------------------------------------
 
-    def _in_groups(self, things: Sequence[S], write: Callable[[Sequence[S]], builtins.list[T]]) -> builtins.list[T]:
-        """Write them in groups, in order; a group that is too large for the backend in halves."""
-        size = self.group or max(1, len(things))
+    def _in_groups(
+        self, things: Sequence[S], write: Callable[[Sequence[S]], builtins.list[T]], *, whole: bool = False
+    ) -> builtins.list[T]:
+        """Write them in groups, in order, or as one; a group that is too large for the backend in halves."""
+        size = max(1, len(things)) if whole or self.group is None else self.group
         starts = range(0, max(1, len(things)), size)  # nothing is a group too, of which something may be expected
         open_groups = [things[start : start + size] for start in starts][::-1]
         done: builtins.list[T] = []
@@ -246,7 +245,7 @@ class RecordAdapter(RecordBackend):
                 done += write(group)
             except TooLarge:
                 middle = len(group) // 2
-                if Capability.TRANSACTIONS in self.capabilities or not middle:
+                if Capability.TRANSACTIONS in self.capabilities or whole or not middle:
                     remedy = "Make it smaller, or write it in parts."
                     raise InvalidInput("entries", f"are more than {self.name} writes at once", remedy) from None
                 open_groups += [group[middle:], group[:middle]]

@@ -68,14 +68,20 @@ def scope_sql(scope: Scope, layers: frozenset[Layer] | None, *, partition: str =
 
 
 def is_plain(filter: MemoryFilter) -> bool:
-    """Whether the filter asks for nothing but live entries, of some layers at most."""
-    return filter == MemoryFilter(now=filter.now, layers=filter.layers)
+    """Whether the filter asks for nothing but live entries, or live and current ones, of some layers at most."""
+    return filter == MemoryFilter(now=filter.now, layers=filter.layers, current=filter.current)
 
 
-def filter_sql(filter: MemoryFilter, *, has_vector: str) -> Sql:
+def filter_sql(
+    filter: MemoryFilter,
+    *,
+    has_vector: str,
+    superseded_by: str = "m.superseded_by",
+    valid_until: str = "m.valid_until",
+) -> Sql:
     """What the filter asks of a memory (`m`), its layers aside: those are the scope's (`scope_sql`).
 
-    `has_vector` is the SQL that says whether the memory has a vector.
+    `has_vector` is the SQL that says whether the memory has a vector, the others what those fields are.
     """
     parts = []
     now = to_micros(filter.now)
@@ -83,6 +89,8 @@ def filter_sql(filter: MemoryFilter, *, has_vector: str) -> Sql:
         parts.append(Sql("(m.expires_at IS NULL OR m.expires_at > ?)", (now,)))
     elif filter.expiry is Expiry.EXPIRED:
         parts.append(Sql("m.expires_at <= ?", (now,)))
+    if filter.current:
+        parts.append(Sql(f"{superseded_by} IS NULL AND ifnull({valid_until} > ?, 1)", (now,)))
     parts.extend(_tags_sql(filter))
     if filter.min_relevance is not None:
         parts.append(Sql("m.relevance >= ?", (float(filter.min_relevance),)))

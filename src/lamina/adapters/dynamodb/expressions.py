@@ -118,6 +118,8 @@ class Expression:
         if filter.expiry is not Expiry.ANY:
             gone = f"{self._name('expires')}<={self._value(_instant(filter.now))}"
             parts.append(gone if filter.expiry is Expiry.EXPIRED else _not(gone))
+        if filter.current:
+            parts.append(_not(f"{self._name('holds')}<={self._value(_instant(filter.now))}"))
         if filter.layers is not None:
             parts.append(self._in(self._name("layer"), [{"S": each.value} for each in sorted(filter.layers)]))
         tags = [f"contains({self._name('tags')},{self._value({'S': tag})})" for tag in filter.tags]

@@ -75,6 +75,8 @@ def rows(entry: MemoryEntry) -> dict[str, Item]:
     }
     if entry.expires_at is not None:
         row["expires"] = {"N": str(to_micros(entry.expires_at))}
+    if entry.current_until is not None:
+        row["holds"] = {"N": str(to_micros(entry.current_until))}
     if entry.tags:
         row["tags"] = {"SS": sorted(set(entry.tags))}
     made = {partition: row | {"pk": {"S": partition}} for partition in rows_of(entry)}

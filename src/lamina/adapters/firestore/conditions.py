@@ -46,6 +46,7 @@ class Conditions(NamedTuple):
         """The conditions for a scope and a filter whose `where` has no gap.
 
         Without ranges, for a search of vectors, whose indexes know equality only, expiry and the like are left over.
+        So is always, what is not current: one range more would double the indexes that Firestore must be given.
         """
         filters = [_scope(scope)]
         ranges = list(_ranges(filter))
@@ -57,7 +58,7 @@ class Conditions(NamedTuple):
             filters.append(where("embedded", "EQUAL", filter.has_embedding))
         ways = max(1, len(filter.layers or ())) * (1 + (scope.include_shared and scope.owner is not None))
         asked, left = _array(filter, MAX_VALUES // ways)
-        return cls([*filters, *asked], not left and (with_ranges or not ranges))
+        return cls([*filters, *asked], not (left or filter.current) and (with_ranges or not ranges))
 
 
 def where(field: str, operator: str, value: Any) -> Any:

@@ -35,11 +35,13 @@ from lamina.ports.memory_adapter import (
     SearchOptions,
     TermStatistics,
     Update,
+    check_all_written,
     check_digest,
     check_in_scope,
     check_meta,
     check_meta_value,
     check_revision,
+    check_updated,
     check_updates,
 )
 
@@ -89,6 +91,7 @@ class InMemoryAdapter(MemoryAdapter):
         *,
         if_new: bool = False,
         expected_meta: Mapping[str, str | None] | None = None,
+        updates: Sequence[Update] = (),
     ) -> builtins.list[MemoryEntry | None]:
         found: builtins.list[MemoryEntry | None] = []
         with self._all_or_nothing():
@@ -100,6 +103,10 @@ class InMemoryAdapter(MemoryAdapter):
                 if twin is None:
                     self._store(scope, entry)
                 found.append(twin)
+            if updates:
+                check_all_written(found)
+            for update in updates:
+                check_updated(update.id, self._update(scope, update))
         return found
 
     async def get(self, scope: Scope, id: str) -> MemoryEntry | None:

@@ -66,6 +66,7 @@ def changed_fields(entry: MemoryEntry, old: MemoryEntry | None) -> dict[str, Any
         "created": to_micros(entry.created_at),
         "updated": to_micros(entry.updated_at),
         "ends": NEVER if entry.expires_at is None else to_micros(entry.expires_at),
+        "holds": _micros(entry.current_until),
         "expires_on": removal_date(entry),
         "owner": entry.owner,
         "namespace": entry.namespace,

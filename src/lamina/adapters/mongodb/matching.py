@@ -8,6 +8,7 @@ bytes in UTF-8, which is by code point (https://www.mongodb.com/docs/manual/refe
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from lamina.adapters._shared.leaves import element_token, presence_token, value_token
@@ -65,9 +66,7 @@ def fits_vector_index(where: Filter | None) -> bool:
 
 
 def _filter_parts(filter: MemoryFilter) -> list[dict[str, Any]]:
-    parts: list[dict[str, Any]] = []
-    if filter.expiry is not Expiry.ANY:
-        parts.append({"ends": {"$gt" if filter.expiry is Expiry.LIVE else "$lte": to_micros(filter.now)}})
+    parts = list(_in_time(filter))
     if filter.layers is not None:
         parts.append({"layer": {"$in": sorted(layer.value for layer in filter.layers)}})
     parts += [{"tags": tag} for tag in filter.tags]
@@ -77,15 +76,22 @@ def _filter_parts(filter: MemoryFilter) -> list[dict[str, Any]]:
         parts.append({"relevance": {"$gte": float(filter.min_relevance)}})
     if filter.min_confidence is not None:
         parts.append({"confidence": {"$gte": float(filter.min_confidence)}})
-    if filter.created_before is not None:
-        parts.append({"created": {"$lt": to_micros(filter.created_before)}})
-    if filter.updated_before is not None:
-        parts.append({"updated": {"$lt": to_micros(filter.updated_before)}})
     if filter.has_embedding is not None:
         parts.append({"dims": {"$gt": 0} if filter.has_embedding else None})
     if filter.where is not None:
         parts.append(_translate(filter.where))
     return parts
+
+
+def _in_time(filter: MemoryFilter) -> Iterator[dict[str, Any]]:
+    now = to_micros(filter.now)
+    if filter.expiry is not Expiry.ANY:
+        yield {"ends": {"$gt" if filter.expiry is Expiry.LIVE else "$lte": now}}
+    if filter.current:
+        yield {"$nor": [{"holds": {"$lte": now}}]}
+    for field, before in (("created", filter.created_before), ("updated", filter.updated_before)):
+        if before is not None:
+            yield {field: {"$lt": to_micros(before)}}
 
 
 def _translate(where: Filter) -> dict[str, Any]:

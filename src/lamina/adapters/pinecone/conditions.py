@@ -8,7 +8,7 @@ texts are not to be had.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final, TypeAlias
 
@@ -54,10 +54,7 @@ def in_layer(layer: Layer) -> Condition:
 
 def passing(filter: MemoryFilter) -> list[Condition]:
     """Conditions of passing the filter, whose `where` has no gap."""
-    conditions: list[Condition] = []
-    if filter.expiry is not Expiry.ANY:
-        later = _compared("expires", "$gt", filter.now)
-        conditions.append(later if filter.expiry is Expiry.LIVE else _not_later("expires", filter.now))
+    conditions = list(_in_time(filter))
     if filter.layers is not None:
         conditions.append({"layer": {"$in": sorted(each.value for each in filter.layers)}} if filter.layers else _NEVER)
     conditions += [_has(tag_token(tag)) for tag in filter.tags]
@@ -67,15 +64,22 @@ def passing(filter: MemoryFilter) -> list[Condition]:
         conditions.append({"relevance": {"$gte": filter.min_relevance}})
     if filter.min_confidence is not None:
         conditions.append({"confidence": {"$gte": filter.min_confidence}})
-    if filter.created_before is not None:
-        conditions.append(_compared("created", "$lt", filter.created_before))
-    if filter.updated_before is not None:
-        conditions.append(_compared("updated", "$lt", filter.updated_before))
     if filter.has_embedding is not None:
         conditions.append({"length": {"$gt" if filter.has_embedding else "$eq": 0}})
     if filter.where is not None:
         conditions.append(_where(filter.where, wanted=True))
     return conditions
+
+
+def _in_time(filter: MemoryFilter) -> Iterator[Condition]:
+    if filter.expiry is not Expiry.ANY:
+        later = _compared("expires", "$gt", filter.now)
+        yield later if filter.expiry is Expiry.LIVE else _not_later("expires", filter.now)
+    if filter.current:
+        yield {"$or": [{"holds_s": {"$exists": False}}, _compared("holds", "$gt", filter.now)]}
+    for name, before in (("created", filter.created_before), ("updated", filter.updated_before)):
+        if before is not None:
+            yield _compared(name, "$lt", before)
 
 
 def _compared(name: str, operator: str, when: datetime) -> Condition:

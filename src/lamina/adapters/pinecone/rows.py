@@ -116,6 +116,8 @@ def record_of(entry: MemoryEntry, dimension: int, index: str) -> Record:
         **instant("updated", entry.updated_at),
         **instant("expires", entry.expires_at),
     }
+    if entry.current_until is not None:
+        metadata |= instant("holds", entry.current_until)
     if kind == Kind.SCALED and entry.embedding is not None:
         metadata["vector"] = base64.b64encode(pack(entry.embedding)).decode()
     _check_size(entry, size_of(metadata))

@@ -136,20 +136,17 @@ class PostgresAdapter(MemoryAdapter):
         *,
         if_new: bool = False,
         expected_meta: Mapping[str, str | None] | None = None,
+        updates: Sequence[Update] = (),
     ) -> builtins.list[MemoryEntry | None]:
         for entry in entries:
             check_entry(entry)
             check_in_scope(scope, entry)
 
         def store(draft: Draft) -> builtins.list[MemoryEntry | None]:
-            if if_new:
-                return [draft.store_if_new(scope, entry) for entry in entries]
-            for entry in entries:
-                draft.store(scope, entry)
-            return [None] * len(entries)
+            return draft.store_all(scope, entries, if_new=if_new, updates=updates)
 
         def work(collection: Collection) -> builtins.list[MemoryEntry | None]:
-            ids = [entry.id for entry in entries]
+            ids = [entry.id for entry in entries] + [update.id for update in updates]
             alike = entries if if_new else ()
             return writing.change(collection, ids, store, expected=expected_meta, alike=alike)
 

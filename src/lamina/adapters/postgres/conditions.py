@@ -74,6 +74,8 @@ def _filter_parts(filter: MemoryFilter) -> Iterable[Sql]:
         yield Sql("(m.expires_at IS NULL OR m.expires_at > %s)", (filter.now,))
     elif filter.expiry is Expiry.EXPIRED:
         yield Sql("coalesce(m.expires_at <= %s, false)", (filter.now,))
+    if filter.current:
+        yield Sql("m.superseded_by IS NULL AND (m.valid_until IS NULL OR m.valid_until > %s)", (filter.now,))
     compared: Mapping[str, Any] = {
         "m.tags @> %s::text[]": list(filter.tags) or None,
         "m.tags && %s::text[]": list(filter.tags_any) or None,

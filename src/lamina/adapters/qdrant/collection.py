@@ -32,7 +32,7 @@ _INDEXES: Final[dict[str, Any]] = {
         ["kind", "owner", "namespace", "layer", "digest", "tags", "leaves", TERMS, "of", "write"], _KEYWORD
     ),
     **dict.fromkeys(["seq", "revision", "dimensions"], models.PayloadSchemaType.INTEGER),
-    **dict.fromkeys(["created_at", "updated_at", "expires_at"], models.PayloadSchemaType.DATETIME),
+    **dict.fromkeys(["created_at", "updated_at", "expires_at", "current_until"], models.PayloadSchemaType.DATETIME),
     **dict.fromkeys(["relevance", "confidence", "numbers[].is"], models.PayloadSchemaType.FLOAT),
     **dict.fromkeys(["numbers[].at", "texts[].at"], _KEYWORD),
 }

@@ -67,7 +67,7 @@ def scoped(scope: Scope) -> list[Condition]:
 def admitted(scope: Scope, filter: MemoryFilter, *more: Condition) -> models.Filter:
     """Memories that scope and filter admit, and that meet the other conditions."""
     must: list[Condition] = [*scoped(scope), *more]
-    must_not: list[Condition] = []
+    must_not: list[Condition] = [instants("current_until", lte=filter.now)] if filter.current else []
     if filter.expiry is not Expiry.ANY:
         expired = instants("expires_at", lte=filter.now)
         (must if filter.expiry is Expiry.EXPIRED else must_not).append(expired)
@@ -80,10 +80,9 @@ def admitted(scope: Scope, filter: MemoryFilter, *more: Condition) -> models.Fil
         must.append(within("relevance", gte=filter.min_relevance))
     if filter.min_confidence is not None:
         must.append(within("confidence", gte=filter.min_confidence))
-    if filter.created_before is not None:
-        must.append(instants("created_at", lt=filter.created_before))
-    if filter.updated_before is not None:
-        must.append(instants("updated_at", lt=filter.updated_before))
+    for name, before in (("created_at", filter.created_before), ("updated_at", filter.updated_before)):
+        if before is not None:
+            must.append(instants(name, lt=before))
     if filter.has_embedding is not None:
         (must if filter.has_embedding else must_not).append(within("dimensions", gte=1))
     if filter.where is not None:

@@ -110,6 +110,7 @@ def light_payload(entry: MemoryEntry, *, write: str, versions: int) -> dict[str,
         "created_at": _instant(entry.created_at),
         "updated_at": _instant(entry.updated_at),
         "expires_at": None if entry.expires_at is None else _instant(entry.expires_at),
+        "current_until": None if entry.current_until is None else _instant(entry.current_until),
         "write": write,
         "versions": versions,
     }

@@ -7,15 +7,17 @@ much pass; what it finds is checked again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, TypeAlias
 
 from lamina.adapters._shared.leaves import element_token, presence_token, value_token
 from lamina.adapters.redis.layout import (
+    CEASES,
     CONFIDENCE,
     CREATED,
+    CURRENT,
     EXPIRES,
     HAS_VECTOR,
     RELEVANCE,
@@ -122,17 +124,23 @@ def filter_tree(filter: MemoryFilter) -> Condition:
         parts.append(Either(tuple(Has(tag_token(tag)) for tag in filter.tags_any)))
     if filter.has_embedding is not None:
         parts.append(Has(HAS_VECTOR) if filter.has_embedding else Negated(Has(HAS_VECTOR)))
-    if filter.expiry is not Expiry.ANY:
-        parts.append(Range(EXPIRES, ">" if filter.expiry is Expiry.LIVE else "<=", filter.now))
+    parts += _in_time(filter)
     for key, least in ((RELEVANCE, filter.min_relevance), (CONFIDENCE, filter.min_confidence)):
         if least is not None and least > 0:
             parts.append(Range(key, ">=", least))
-    for key, end in ((CREATED, filter.created_before), (UPDATED, filter.updated_before)):
-        if end is not None:
-            parts.append(Range(key, "<", end))
     if filter.where is not None:
         parts.append(_where_tree(filter.where))
     return Both(tuple(parts))
+
+
+def _in_time(filter: MemoryFilter) -> Iterator[Condition]:
+    if filter.expiry is not Expiry.ANY:
+        yield Range(EXPIRES, ">" if filter.expiry is Expiry.LIVE else "<=", filter.now)
+    if filter.current:
+        yield Either((Negated(Has(CEASES)), Range(CURRENT, ">", filter.now)))
+    for key, end in ((CREATED, filter.created_before), (UPDATED, filter.updated_before)):
+        if end is not None:
+            yield Range(key, "<", end)
 
 
 def script_of(condition: Condition) -> list[Any]:

@@ -11,14 +11,14 @@ from redis.exceptions import ResponseError
 
 from lamina.adapters._shared.patience import attempts
 from lamina.adapters.redis.failures import index_is_missing, took_too_long
-from lamina.adapters.redis.layout import BACKEND, Names
+from lamina.adapters.redis.layout import BACKEND, CURRENT, Names
 from lamina.adapters.redis.server import Server
 from lamina.errors import AdapterError, AdapterUnavailable
 
 __all__ = ["Found", "Index"]
 
 _FIELDS: Final = (
-    "a TAG SEPARATOR , CASESENSITIVE w TEXT NOSTEM r1 NUMERIC r2 NUMERIC t1 NUMERIC t2 NUMERIC t3 NUMERIC"
+    "a TAG SEPARATOR , CASESENSITIVE w TEXT NOSTEM r1 NUMERIC r2 NUMERIC t1 NUMERIC t2 NUMERIC t3 NUMERIC t4 NUMERIC"
 ).split()
 _VECTOR: Final = "HNSW 10 TYPE FLOAT32 DIM {} DISTANCE_METRIC COSINE M 16 EF_CONSTRUCTION 200"
 _DIALECT: Final = ("DIALECT", 2)
@@ -163,7 +163,9 @@ class Index:
                 raise
             self._unless("already exists", "FT.CREATE", self._names.index, *make, "SCHEMA", *_FIELDS)
             about = self._about()
-        names = (dict(each)[b"attribute"].decode() for each in about[b"attributes"])
+        names = {dict(each)[b"attribute"].decode() for each in about[b"attributes"]}
+        if CURRENT.field not in names:  # an earlier Lamina made it
+            self._unless("Duplicate", "FT.ALTER", self._names.index, "SCHEMA", "ADD", CURRENT.field, "NUMERIC")
         return frozenset(int(name[1:]) for name in names if name.startswith("v"))
 
     def _add_field(self, dimension: int) -> None:

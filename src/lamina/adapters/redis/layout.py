@@ -8,10 +8,11 @@ The other is what it is found by. It is apart because the query engine indexes a
 to, vector and all, and counting a read should not do that:
 
 * `k`: what is compared and sorted by, as digits of fixed width: their order as texts is that of the values;
-* `a`: its tokens between commas: tenant, owner, namespace, layer, tags, metadata, whether it has a vector;
+* `a`: its tokens between commas: tenant, owner, namespace, layer, tags, metadata, whether it has a vector, and
+  whether it ceases to be current;
 * `f`: which field holds its vector, byte for byte;
 * `v<dimensions>`: a vector that the query engine can compare; `r`: one that it cannot, beside its direction;
-* `w`: its words; `r1`, `r2`, `t1`, `t2`, `t3`: numbers for the query engine.
+* `w`: its words; `r1`, `r2`, `t1` to `t4`: numbers for the query engine.
 """
 
 from __future__ import annotations
@@ -57,6 +58,8 @@ BACKEND: Final = "redis"
 
 HAS_VECTOR: Final = "v"
 HAS_ZERO_VECTOR: Final = "z"
+CEASES: Final = "c"
+"""A token of what is not, or will not always be, current."""
 NEVER: Final = "9" * 18
 """The instant of expiry of what does not expire."""
 
@@ -83,6 +86,8 @@ CONFIDENCE: Final = SortKey(17, 32, "r2")
 CREATED: Final = SortKey(33, 50, "t1")
 UPDATED: Final = SortKey(51, 68, "t2")
 EXPIRES: Final = SortKey(69, 86, "t3")
+CURRENT: Final = SortKey(87, 104, "t4")
+"""Until when it is current; what an earlier Lamina wrote has none, and no `CEASES`."""
 
 _NEVER_NUMBER: Final = "1e19"
 
@@ -186,6 +191,7 @@ def row_of(tenant: str, entry: MemoryEntry, *, words: bool = True, vector: bool 
                 instant_text(entry.created_at),
                 instant_text(entry.updated_at),
                 instant_text(entry.expires_at),
+                instant_text(entry.current_until),
             )
         ),
         "a": ",".join(_tokens(tenant, entry)),
@@ -195,6 +201,8 @@ def row_of(tenant: str, entry: MemoryEntry, *, words: bool = True, vector: bool 
         UPDATED.field: str(to_micros(entry.updated_at)),
         EXPIRES.field: _NEVER_NUMBER if entry.expires_at is None else str(to_micros(entry.expires_at)),
     }
+    if entry.current_until is not None:
+        index[CURRENT.field] = str(to_micros(entry.current_until))
     if words:
         index["w"] = words_of(entry.content)
     if vector and entry.embedding is not None:
@@ -235,6 +243,8 @@ def _tokens(tenant: str, entry: MemoryEntry) -> Iterable[str]:
     yield name_token("o", entry.owner)
     yield name_token("n", entry.namespace)
     yield layer_token(entry.layer)
+    if entry.current_until is not None:
+        yield CEASES
     if entry.embedding is not None:
         yield HAS_VECTOR
         if not any(entry.embedding):

@@ -38,8 +38,10 @@ from lamina.ports.memory_adapter import (
     SearchOptions,
     TermStatistics,
     Update,
+    check_all_written,
     check_digest,
     check_meta,
+    check_updated,
 )
 
 __all__ = ["SqliteAdapter"]
@@ -118,14 +120,21 @@ class SqliteAdapter(MemoryAdapter):
         *,
         if_new: bool = False,
         expected_meta: Mapping[str, str | None] | None = None,
+        updates: Sequence[Update] = (),
     ) -> builtins.list[MemoryEntry | None]:
         def change(writing: Writing) -> builtins.list[MemoryEntry | None]:
             writing.expect_meta(scope, expected_meta or {})
+            found: builtins.list[MemoryEntry | None] = [None] * len(entries)
             if if_new:
-                return [writing.store_if_new(scope, entry) for entry in entries]
-            for entry in entries:
-                writing.store(scope, entry)
-            return [None] * len(entries)
+                found = [writing.store_if_new(scope, entry) for entry in entries]
+            else:
+                for entry in entries:
+                    writing.store(scope, entry)
+            if updates:
+                check_all_written(found)
+            for each in updates:
+                check_updated(each.id, writing.update(scope, each.id, each.changes, each.expected_revision))
+            return found
 
         return await self._write(change)
 

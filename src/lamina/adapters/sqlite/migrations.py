@@ -37,7 +37,12 @@ def _create_tables(collection: Collection) -> None:
     _create_text_index(collection)
 
 
-MIGRATIONS: Final[tuple[Migration, ...]] = (_create_tables,)
+def _index_validity(collection: Collection) -> None:
+    for statement in _statements("002_validity.sql"):
+        collection.execute(statement)
+
+
+MIGRATIONS: Final[tuple[Migration, ...]] = (_create_tables, _index_validity)
 """Step n makes version n out of version n - 1. A step that was released is never changed."""
 
 

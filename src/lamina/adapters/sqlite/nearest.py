@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from lamina.adapters._shared.where_sql import Sql, conjunction, is_plain, json_list
 from lamina.adapters.sqlite.codes import as_rows, cosines, decode, unit
 from lamina.adapters.sqlite.partitions import LAST, Reach
-from lamina.adapters.sqlite.reading import condition_of
+from lamina.adapters.sqlite.reading import condition_of, keys_left_out
 from lamina.adapters.sqlite.tables import Collection
 from lamina.adapters.sqlite.vectors import read_vectors
 from lamina.databases.sqlite.failures import damaged
-from lamina.domain.instants import to_micros
 from lamina.ports.memory_adapter import SearchOptions
 
 __all__ = ["nearest"]
@@ -44,9 +43,9 @@ def nearest(collection: Collection, query: bytes, reach: Reach, options: SearchO
         return []
     wanted = as_rows([query])[0]
     if is_plain(options.filter):
-        expired = _keys(collection, reach, Sql("m.expires_at <= ?", (to_micros(options.filter.now),)))
+        gone = np.array(keys_left_out(collection, reach, options.filter), np.int64)
         keys, near, off = _first_look(collection, wanted, reach)
-        seen = ~np.isin(keys, expired)
+        seen = ~np.isin(keys, gone)
         candidates = _contenders(keys[seen], near[seen], off[seen], options.limit)
         return _best(collection, wanted, candidates, options.limit)
     has_vector = collection.tables.sql("EXISTS (SELECT 1 FROM {vectors} AS v WHERE v.key = m.key)")

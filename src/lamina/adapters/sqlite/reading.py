@@ -33,9 +33,10 @@ __all__ = [
     "find_twins",
     "get",
     "history",
+    "keys_left_out",
+    "left_out",
     "list_entries",
     "meta_value",
-    "some_expired",
     "with_vector",
 ]
 
@@ -102,8 +103,10 @@ def list_entries(collection: Collection, options: ListOptions) -> list[MemoryEnt
 
 def count(collection: Collection, reach: Reach, filter: MemoryFilter) -> int:
     """How many entries in reach pass the filter; its layers are the reach's."""
-    if is_plain(filter):  # two indexes tell, without reading a row
-        return _count(collection, reach, Sql("1")) - _count(collection, reach, _expired_by(filter.now))
+    if is_plain(filter):  # indexes tell, without reading a row
+        gone = left_out(collection, reach, filter)
+        (number,) = collection.execute("SELECT count(*) FROM ({gone})", gone.parameters, gone=gone.text).fetchone()
+        return _count(collection, reach, Sql("1")) - int(number)
     return _count(collection, reach, condition_of(collection, filter))
 
 
@@ -113,11 +116,23 @@ def condition_of(collection: Collection, filter: MemoryFilter) -> Sql:
     return filter_sql(filter, has_vector=has_vector)
 
 
-def some_expired(collection: Collection, reach: Reach, now: datetime) -> bool:
-    """Whether any entry in reach has expired."""
-    query = "SELECT 1 FROM {scoped} WHERE {reach} AND m.expires_at <= ? LIMIT 1"
-    parameters = (*reach.condition.parameters, to_micros(now))
-    return collection.execute(query, parameters, reach=reach.condition.text).fetchone() is not None
+def left_out(collection: Collection, reach: Reach, filter: MemoryFilter) -> Sql:
+    """The query for the keys in reach that a plain filter leaves out; each part of it reads an index of just those."""
+    now = to_micros(filter.now)
+    parts = [Sql("m.expires_at <= ?", (now,))]
+    if filter.current:
+        parts += [Sql("m.superseded_by IS NOT NULL"), Sql("m.valid_until <= ?", (now,))]
+    within = reach.condition
+    query = "SELECT m.key FROM {scoped} WHERE {within} AND {gone}"
+    queries = [collection.tables.sql(query, within=within.text, gone=part.text) for part in parts]
+    text = " UNION ".join(queries)
+    return Sql(text, tuple(value for part in parts for value in (*within.parameters, *part.parameters)))
+
+
+def keys_left_out(collection: Collection, reach: Reach, filter: MemoryFilter) -> list[int]:
+    """The keys in reach that a plain filter leaves out."""
+    query = left_out(collection, reach, filter)
+    return [key for (key,) in collection.connection.execute(query.text, query.parameters)]
 
 
 def entries_by_key(collection: Collection, keys: Iterable[int], *, embeddings: bool) -> dict[int, MemoryEntry]:
@@ -230,10 +245,6 @@ def _count(collection: Collection, reach: Reach, condition: Sql) -> int:
     parameters = (*reach.condition.parameters, *condition.parameters)
     row = collection.execute(query, parameters, reach=reach.condition.text, condition=condition.text).fetchone()
     return int(row[0])
-
-
-def _expired_by(now: datetime) -> Sql:
-    return Sql("m.expires_at <= ?", (to_micros(now),))
 
 
 def _after(options: ListOptions) -> int:

@@ -18,6 +18,8 @@ _DERIVED: Final = {
     "memories_by_tenant_seq": "{memories}_by_tenant_seq",
     "memories_by_digest": "{memories}_by_digest",
     "memories_by_expiry": "{memories}_by_expiry",
+    "memories_by_superseding": "{memories}_by_superseding",
+    "memories_by_validity": "{memories}_by_validity",
     "partitions_with_vectors": "{partitions}_with_vectors",
     "vectors_loose": "{vectors}_loose",
     "text_config": "{text}_config",

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from lamina.adapters._shared.where_sql import Sql, is_plain, json_list
 from lamina.adapters.sqlite.partitions import Reach, bounds, resolve
-from lamina.adapters.sqlite.reading import condition_of, count, some_expired
+from lamina.adapters.sqlite.reading import condition_of, count, left_out
 from lamina.adapters.sqlite.tables import Collection
 from lamina.domain.filters import MemoryFilter
 from lamina.domain.lexical import MIN_DOCUMENTS_FOR_WEIGHTS, Term, count_terms, similarity, term_weights
@@ -53,21 +53,18 @@ def statistics(collection: Collection, reach: Reach, words: Iterable[str], now: 
     if reach.is_empty:
         return TermStatistics(0, frequencies)
     live = MemoryFilter(now=now)
-    expired = some_expired(collection, reach, now)
+    source = _source(collection, reach, live)
     for word in filter(_INDEXED.fullmatch, frequencies):
-        found = _found(collection, [word], reach, columns="count(*)", filter=live if expired else None)
+        found = _found(collection, [word], reach, columns="count(*)", source=source)
         frequencies[word] = sum(number for number, *_ in _rows(collection, found))
     return TermStatistics(count(collection, reach, live), frequencies)
 
 
 def _pool(collection: Collection, terms: Sequence[Term], reach: Reach, options: SearchOptions) -> dict[int, float]:
     """Keys of the best admitted entries by bm25 (lower is better), as many as a ranking needs to choose from."""
-    filter: MemoryFilter | None = options.filter
-    if is_plain(options.filter) and not some_expired(collection, reach, options.filter.now):
-        filter = None
     forms = [form for term in terms for form in term.forms]
     columns = collection.tables.sql("{text}.rowid, bm25({text}) AS distance")
-    found = _found(collection, forms, reach, columns=columns, filter=filter)
+    found = _found(collection, forms, reach, columns=columns, source=_source(collection, reach, options.filter))
     best = max(5 * options.limit, 50)
     ranges = [Sql(f"{each.text} ORDER BY distance LIMIT ?", (*each.parameters, best)) for each in found]
     return dict(nsmallest(best, _rows(collection, ranges), key=itemgetter(1)))
@@ -89,20 +86,28 @@ def _rows(collection: Collection, queries: Iterable[Sql]) -> Iterator[tuple[Any,
         yield from collection.connection.execute(query.text, query.parameters).fetchall()
 
 
+def _source(collection: Collection, reach: Reach, filter: MemoryFilter) -> tuple[str, Sql]:
+    """The rows of the text index, with their memories `m` if the filter looks at those, and what is asked of them."""
+    sql = collection.tables.sql
+    if not is_plain(filter):
+        return sql("{text} CROSS JOIN {memories} AS m ON m.key = {text}.rowid"), condition_of(collection, filter)
+    gone = left_out(collection, reach, filter)
+    if collection.connection.execute(gone.text, gone.parameters).fetchone() is None:
+        return sql("{text}"), Sql("1")
+    return sql("{text}"), Sql(sql("{text}.rowid NOT IN ({gone})", gone=gone.text), gone.parameters)
+
+
 def _found(
-    collection: Collection, words: Iterable[str], reach: Reach, *, columns: str, filter: MemoryFilter | None
+    collection: Collection, words: Iterable[str], reach: Reach, *, columns: str, source: tuple[str, Sql]
 ) -> list[Sql]:
-    """The entries in reach that hold some of the words and pass the filter, if there is one.
+    """The entries in reach that hold some of the words and are admitted.
 
     Few partitions are one statement, to be run for each: the filter is a user's, and large in the worst case.
     """
     query = " OR ".join('"' + word.replace('"', '""') + '"' for word in words)
-    admitted = Sql("1") if filter is None else condition_of(collection, filter)
+    rows, admitted = source
     sql = collection.tables.sql
-    rows = sql("{text} CROSS JOIN {memories} AS m ON m.key = {text}.rowid")
     template = "SELECT {columns} FROM {rows} WHERE {text} MATCH ? AND {where} AND {admitted}"
-    if filter is None:
-        rows = sql("{text}")
     if reach.few is None:
         where = sql(
             "{text}.rowid >> 32 IN (SELECT p.id FROM {partitions} AS p WHERE {reach})", reach=reach.condition.text

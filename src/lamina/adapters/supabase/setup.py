@@ -15,7 +15,7 @@ from lamina.ports.memory_adapter import HISTORY_KEPT
 
 __all__ = ["MANAGEMENT_URL", "VERSION", "checked_database", "over_connection", "over_management_api", "setup_sql"]
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Of the tables and functions. It grows with every change of them."""
 
 MANAGEMENT_URL: Final = "https://api.supabase.com"

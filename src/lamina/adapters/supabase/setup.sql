@@ -67,6 +67,11 @@ CREATE TABLE IF NOT EXISTS "{schema}"."{table}" (
 ) WITH (fillfactor = 75);
 ALTER TABLE "{schema}"."{table}" ALTER COLUMN embedding SET STORAGE EXTERNAL;
 
+-- Since version 2: from when on it is not current, for what is superseded the beginning of time; none for never.
+ALTER TABLE "{schema}"."{table}" ADD COLUMN IF NOT EXISTS current_until bigint GENERATED ALWAYS AS (
+    CASE WHEN entry::json ->> 'superseded_by' IS NULL THEN (entry::json ->> 'valid_until')::bigint
+    ELSE -9223372036854775808 END) STORED;
+
 CREATE INDEX IF NOT EXISTS "{table}__by_seq" ON "{schema}"."{table}" (tenant_key, seq);
 CREATE INDEX IF NOT EXISTS "{table}__by_digest" ON "{schema}"."{table}" (tenant_key, digest);
 CREATE INDEX IF NOT EXISTS "{table}__by_term" ON "{schema}"."{table}" USING gin (terms);
@@ -198,6 +203,7 @@ DECLARE
         'namespace', 'm.namespace = $1 ->> ''namespace''',
         'after', 'm.seq > ($1 ->> ''after'')::bigint',
         'live_at', '(m.expires_at IS NULL OR m.expires_at > ($1 ->> ''live_at'')::bigint)',
+        'current_at', '(m.current_until IS NULL OR m.current_until > ($1 ->> ''current_at'')::bigint)',
         'expired_at', 'm.expires_at <= ($1 ->> ''expired_at'')::bigint',
         'layers', 'm.layer = ANY (ARRAY(SELECT jsonb_array_elements_text($1 -> ''layers'')))',
         'digests', 'm.digest = ANY (ARRAY(SELECT jsonb_array_elements_text($1 -> ''digests'')))',

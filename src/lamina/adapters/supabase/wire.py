@@ -55,6 +55,7 @@ def _filter(filter: MemoryFilter) -> dict[str, Any]:
     return {
         "live_at": now if filter.expiry is Expiry.LIVE else None,
         "expired_at": now if filter.expiry is Expiry.EXPIRED else None,
+        "current_at": now if filter.current else None,
         "layers": None if filter.layers is None else sorted(filter.layers),
         "tags": list(filter.tags) or None,
         "tags_any": list(filter.tags_any) or None,

@@ -12,7 +12,12 @@ __all__ = ["condition_of"]
 
 def condition_of(tables: Tables, scope: Scope, filter: MemoryFilter) -> Sql:
     """What a memory `m` must be to lie in the scope and pass the filter."""
-    asked = filter_sql(filter, has_vector="(m.dimensions IS NOT NULL)")
+    asked = filter_sql(
+        filter,
+        has_vector="(m.dimensions IS NOT NULL)",
+        superseded_by="json_extract(m.entry, '$.superseded_by')",
+        valid_until="json_extract(m.entry, '$.valid_until')",
+    )
     if scope.owner is None:
         return conjunction([scope_sql(scope, filter.layers, partition="m"), asked])
     # SQLite would rather read a tenant in order than an owner out of order. The plus keeps it from that.

@@ -91,6 +91,8 @@ def _in_time(filter: MemoryFilter) -> Iterator[Condition]:
     if filter.expiry is not Expiry.ANY:
         lives = _greater(list(instant("expires", filter.now).items()))
         yield lives if filter.expiry is Expiry.LIVE else Native.not_(lives)
+    if filter.current:
+        yield Native.not_(_not_after("holds", filter.now))  # what an earlier Lamina wrote has no such instant
     for name, before in (("created", filter.created_before), ("updated", filter.updated_before)):
         if before is not None:
             yield _before(name, before)
@@ -101,6 +103,12 @@ def _greater(pair: Sequence[tuple[str, int]]) -> Condition:
     (high, most), (low, least) = pair
     same = Native.all_of([is_whole(high, most), Native.by_property(low).greater_than(least)])
     return Native.any_of([Native.by_property(high).greater_than(most), same])
+
+
+def _not_after(name: str, when: datetime) -> Condition:
+    (seconds, second), (micros, microsecond) = instant(name, when).items()
+    same = Native.all_of([is_whole(seconds, second), Native.by_property(micros).less_or_equal(microsecond)])
+    return Native.any_of([Native.by_property(seconds).less_than(second), same])
 
 
 def _before(name: str, when: datetime) -> Condition:

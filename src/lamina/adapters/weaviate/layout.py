@@ -14,7 +14,7 @@ import weaviate
 from weaviate.classes.config import Configure, DataType, Property, StopwordsPreset, Tokenization, VectorDistances
 from weaviate.collections import Collection
 from weaviate.collections.classes.config_vectors import VectorConfigCreate
-from weaviate.exceptions import UnexpectedStatusCodeError
+from weaviate.exceptions import UnexpectedStatusCodeError, WeaviateInvalidInputError
 
 from lamina.adapters.weaviate.failures import NAME
 from lamina.errors import AdapterError, ConfigError
@@ -67,6 +67,8 @@ PROPERTIES: Final = (
     *(_number(f"{name}_{unit}") for name in ("created", "updated", "expires") for unit in ("s", "us")),
 )
 
+_ADDED: Final = tuple(_number(f"holds_{unit}") for unit in ("s", "us"))
+"""What a collection that an earlier Lamina made does not have yet."""
 
 _PATIENCE: Final = 20
 """How often an index is added anew, if others add theirs: the definition is written whole."""
@@ -130,7 +132,18 @@ def opened_collection(client: weaviate.WeaviateClient, name: str, option: str) -
     present = {each.name for each in config.properties}
     if not config.multi_tenancy_config.enabled or not present.issuperset(each.name for each in PROPERTIES):
         raise ConfigError(option, f"names the collection {name!r}, which is none of Lamina's", "Name another one.")
+    for each in _ADDED:
+        if each.name not in present:
+            _add(collection, each)
     return collection
+
+
+def _add(collection: Collection, new: Property) -> None:
+    try:
+        collection.config.add_property(new)
+    except (UnexpectedStatusCodeError, WeaviateInvalidInputError):  # which it is also if somebody else was faster
+        if new.name not in {each.name for each in collection.config.get().properties}:
+            raise
 
 
 def _check_case(client: weaviate.WeaviateClient, name: str, option: str) -> None:
@@ -143,7 +156,7 @@ def _check_case(client: weaviate.WeaviateClient, name: str, option: str) -> None
 def _create(client: weaviate.WeaviateClient, name: str) -> None:
     client.collections.create(
         name,
-        properties=list(PROPERTIES),
+        properties=[*PROPERTIES, *_ADDED],
         vector_config=[_named(1)],  # others can be added later only to a collection that has one
         multi_tenancy_config=Configure.multi_tenancy(
             enabled=True, auto_tenant_creation=True, auto_tenant_activation=True

@@ -94,6 +94,8 @@ def row_of(entry: MemoryEntry) -> Row:
         **instant("expires", entry.expires_at),
         "is_indexed": unit is not None,
     }
+    if entry.current_until is not None:
+        properties |= instant("holds", entry.current_until)
     if entry.embedding is None:
         return Row(key(entry.id), properties)
     properties["embedding"] = base64.b64encode(pack(entry.embedding)).decode()

@@ -53,11 +53,13 @@ class SearchMemories(Arguments):
     query: Query = Field(description="What to look for: a question or key words, in any language.")
     top_k: Whole = Field(default=8, ge=1, le=_MOST_RESULTS, description="At most so many.")
     filters: Filters = None
+    include_superseded: bool = Field(default=False, description="Also what is superseded or no longer valid.")
     explain: bool = Field(default=False, description="Also say what each score is made of.")
 
 
 async def _search(memories: BoundMemories, given: SearchMemories) -> Found:
     conditions = {} if given.filters is None else given.filters.options()
+    conditions["include_superseded"] = given.include_superseded
     return Found.of(await memories.search(given.query, limit=given.top_k, explain=given.explain, **conditions))
 
 
@@ -78,6 +80,9 @@ class AddMemory(Arguments):
     )
     metadata: JsonObject | None = Field(default=None, description="Anything to filter by later.")
     tags: list[Tag] = Field(default=[], max_length=MAX_TAGS, description="`preference` makes it part of the profile.")
+    supersedes: list[Id] = Field(
+        default=[], max_length=100, description="Ids of memories that no longer hold, since this one does."
+    )
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
@@ -94,7 +99,7 @@ async def _add(memories: BoundMemories, given: AddMemory) -> Added:
         text = "\n".join(f"{each.role}: {each.content}" for each in said)
         # What a tool or a host said is not the owner's word: it is kept, and marked.
         trust = Trust.UNTRUSTED if {each.role for each in said} - {"user", "assistant"} else None
-    id = await memories.add(text, metadata=given.metadata, tags=given.tags, trust=trust)
+    id = await memories.add(text, metadata=given.metadata, tags=given.tags, trust=trust, supersedes=given.supersedes)
     return Added(id=id, stored=id is not None)
 
 
@@ -165,7 +170,8 @@ DEFAULT = (
         name="add_memory",
         title="Add a memory",
         description="Remember something for later conversations: a fact, preference or decision that will still "
-        "matter. A text that is known already is confirmed, not stored twice. To correct a memory use update_memory.",
+        "matter. A text that is known already is confirmed, not stored twice. If something has changed, "
+        "name the memories that no longer hold in supersedes; to correct a mistake use update_memory.",
         arguments=AddMemory,
         result=Added,
         effect=Effect(repeats_alike=True),

@@ -24,6 +24,7 @@ from lamina.server.wire.memories import (
     Recalled,
     Stored,
     StoredMany,
+    Superseding,
 )
 from lamina.server.wire.strict import Name, Tag
 
@@ -132,6 +133,16 @@ async def forget_memory(
         gone = await caller.kernel.memory_engine.forget(id, owner=caller.owner(owner), expected_revision=expected)
     if not gone:
         raise MemoryNotFound(id)
+
+
+@router.post("/{id}/supersede", summary="Replace a memory by another")
+async def supersede_memory(
+    caller: Writer, response: Response, *, id: Name, body: Superseding, owner: Name | None = None
+) -> Memory:
+    """Both say so from then on, and the old one is no longer recalled. Answers with the old one."""
+    old = await caller.kernel.memory_engine.supersede(id, by=body.by, reason=body.reason, owner=caller.owner(owner))
+    set_etag(response, old.revision)
+    return Memory.of(old)
 
 
 @router.get("/{id}/history", summary="What a memory was before")

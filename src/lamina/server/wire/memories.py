@@ -37,6 +37,7 @@ __all__ = [
     "Selection",
     "Stored",
     "StoredMany",
+    "Superseding",
 ]
 
 ALayer = Annotated[Layer, BY_VALUE]
@@ -80,7 +81,10 @@ class Memory(BaseModel):
 
 
 class NewMemory(StrictBody):
-    """A text to remember. What is left out takes the server's defaults; a `ttl` of null means never."""
+    """A text to remember. What is left out takes the server's defaults; a `ttl` of null means never.
+
+    `supersedes` are the ids of memories in whose place it holds: they are kept, and no longer recalled.
+    """
 
     content: Text = Field(examples=["Ann prefers tea to coffee."])
     layer: ALayer | None = None
@@ -97,6 +101,8 @@ class NewMemory(StrictBody):
     source: Name | None = None
     trust: ATrust | None = None
     derived_from: Sources = Field(default_factory=list)
+    supersedes: Sources = Field(default_factory=list)
+    supersede_reason: Text | None = Field(default=None, examples=["She told us so in May."])
 
     def given(self, owner: str | None) -> dict[str, Any]:
         """What was sent, and whose it is."""
@@ -127,6 +133,13 @@ class MemoryChanges(StrictBody):
     derived_from: Sources | None = None
 
 
+class Superseding(StrictBody):
+    """By which memory, and why."""
+
+    by: Name
+    reason: Text | None = None
+
+
 class Selection(StrictBody):
     """Which memories: all conditions must hold. `tags` must all be there, `tags_any` at least one.
 
@@ -149,8 +162,8 @@ class Selection(StrictBody):
 class Recall(Selection):
     """A question to the memories. `explain` tells why each result has its score, and what was dropped.
 
-    `rerank` overrides the server's settings: `cross-encoder` has the best candidates read again, together with the
-    question; `none` has not.
+    What is superseded or no longer valid is left out, unless `include_superseded` is true. `rerank` overrides the
+    server's settings: `cross-encoder` has the best candidates read again, together with the question; `none` has not.
     """
 
     query: Text = Field(examples=["What does Ann like to drink?"])
@@ -162,12 +175,13 @@ class Recall(Selection):
     min_match: Unit | Literal["auto"] | None = None
     min_relevance: Unit | None = None
     min_confidence: Unit | None = None
+    include_superseded: Flag = False
     touch: Flag = True
     explain: Flag = False
 
     def arguments(self, owner: str | None) -> dict[str, Any]:
         """As `MemoryEngine.recall` takes them."""
-        own = {name: getattr(self, name) for name in Recall.model_fields if name not in Selection.model_fields}
+        own = {name: getattr(self, name) for name in type(self).model_fields if name not in Selection.model_fields}
         return {**self.conditions(owner), **own}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Final
+
 import pytest
 
 from lamina.domain.filters import Expiry, MemoryFilter, Where
@@ -33,6 +35,14 @@ BAD = {
     "dimensions": (memory("bad", embedding=[1.0, 0.0, 0.0]), (EmbeddingDimensionError,)),
 }
 
+_MARK: Final[dict[str, Any]] = {"superseded_by": "n1"}
+UNDOABLE: Final = {
+    "another revision": ("new", Update("m2", _MARK, 7)),
+    "no such entry": ("new", Update("m9", _MARK)),
+    "an entry out of the scope": ("new", Update("b1", _MARK)),
+    "an entry that is not new": ("said before", Update("m2", _MARK, 1)),
+}
+
 
 class BatchContract:
     """Several at once."""
@@ -46,6 +56,30 @@ class BatchContract:
             assert ids(await by_text(adapter, "text")) == sorted("zaqm")
         if Capability.VECTOR in adapter.capabilities:
             assert ids(await by_vector(adapter, [1.0, 0.0])) == sorted("zaqm")
+
+    async def test_updates_go_with_a_batch(self, adapter: MemoryAdapter) -> None:
+        await put(adapter, memory("m1", "old", tags=["red"]), memory("m2", "other"))
+        updates = [Update("m1", {"superseded_by": "n1"}, 1), Update("m2", {"valid_until": second(9)})]
+        assert await adapter.store_many(MINE, [memory("n1", "new")], if_new=True, updates=updates) == [None]
+        found = [(each.id, each.superseded_by, each.valid_until, each.revision) for each in await listed(adapter)]
+        assert found == [("m1", "n1", None, 2), ("m2", None, second(9), 2), ("n1", None, None, 1)]
+        assert await adapter.store_many(MINE, [], updates=[Update("m1", {"superseded_by": None}, 2)]) == []
+        assert ids(await listed(adapter, MINE, MemoryFilter(now=NOW, current=True))) == ["m1", "m2", "n1"]
+
+    @pytest.mark.parametrize("obstacle", UNDOABLE)
+    async def test_what_goes_with_an_update_that_cannot_be_made_is_not_written(
+        self, adapter: MemoryAdapter, obstacle: str
+    ) -> None:
+        await put(adapter, memory("m1", "old"), memory("m2", "said before"), memory("b1", "theirs", owner="bob"))
+        said, update = UNDOABLE[obstacle]
+        with pytest.raises(Conflict):
+            await adapter.store_many(
+                MINE, [memory("n1", said)], if_new=True, updates=[Update("m1", {"superseded_by": "n1"}, 1), update]
+            )
+        assert [(each.id, each.superseded_by) for each in await listed(adapter)] == [("m1", None), ("m2", None)]
+        theirs = await adapter.get(Scope("acme", "bob"), "b1")
+        assert theirs is not None
+        assert theirs.superseded_by is None
 
     async def test_a_batch_replaces_too(self, adapter: MemoryAdapter) -> None:
         await put(adapter, memory("m1", "old", tags=["red"]), memory("m2"))

@@ -146,6 +146,10 @@ CONDITIONS: Final[dict[str, dict[str, Any]]] = {
     "live": {"expiry": Expiry.LIVE},
     "live at another instant": {"now": second(100), "expiry": Expiry.LIVE},
     "expired at another instant": {"now": second(100), "expiry": Expiry.EXPIRED},
+    "current": {"current": True},
+    "current at another instant": {"now": second(100), "current": True},
+    "live and current": {"expiry": Expiry.LIVE, "current": True},
+    "current, and another condition": {"current": True, "tags_any": ("red", "blue", "green", "q")},
     "several conditions": {"tags": ("red",), "min_relevance": 0.1, "created_before": second(8)},
     "several more": {"layers": frozenset({Layer.LONGTERM, Layer.SESSION}), "has_embedding": True, "tags_any": ("red",)},
 }
@@ -164,6 +168,9 @@ TAGS: Final[tuple[list[str], ...]] = (
 )
 
 
+VALID_UNTIL: Final = {3: second(-1), 5: NOW, 6: second(500), 7: second(0.000001), 9: second(200)}
+
+
 def _memories() -> list[MemoryEntry]:
     """Ten entries that differ in everything a filter looks at; a search finds all, or all with a vector."""
     layers = [Layer.LONGTERM, Layer.SESSION, Layer.GLOBAL, Layer.WORKING, Layer.ORGANIZATIONAL]
@@ -180,6 +187,8 @@ def _memories() -> list[MemoryEntry]:
             updated_at=second(number / 1_000_000),
             embedding=[1.0, float(number)] if number % 3 else None,
             expires_at=second(number * 50 - 200) if number % 4 == 0 else None,
+            valid_until=VALID_UNTIL.get(number),
+            superseded_by="m9" if number in {1, 6} else None,
         )
         for number, id in enumerate(METADATA)
     ]
