@@ -50,7 +50,12 @@ def gather(by_vector: Sequence[SearchHit], by_text: Sequence[SearchHit]) -> list
 
 
 def complete_vectors(
-    candidates: Sequence[Candidate], embedder: Embedder | None, query: str, vector: Vector | None, overlap: float | None
+    candidates: Sequence[Candidate],
+    embedder: Embedder | None,
+    query: str,
+    vector: Vector | None,
+    *,
+    overlap: float | None,
 ) -> None:
     """Tell how close each candidate is to the query's vector, if it has a vector itself; then drop the vectors."""
     if vector is not None:

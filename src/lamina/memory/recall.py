@@ -253,7 +253,7 @@ class Recaller:
         query = search.request.query
         if search.overlap is None and search.wants_text:
             search.overlap = max((each.text for each in fresh if each.text is not None), default=0.0)
-        complete_vectors(fresh, self._runtime.space.embedder, query, search.vector, search.overlap)
+        complete_vectors(fresh, self._runtime.space.embedder, query, search.vector, overlap=search.overlap)
         if search.wants_text:
             await search.words.complete(fresh)
         share = text_share(query)
