@@ -250,6 +250,33 @@ class TestFilters:
         assert len(await engine.recall("key", min_score=score)) == 1
         assert len(await engine.recall("key", min_score=min(1.0, score + 0.01))) == 0
 
+    async def test_what_was_never_told_has_no_answer_under_auto(self, open_engine, place):
+        engine = await open_engine(**place, min_match="auto")
+        id = await engine.store("Mira keeps the cellar key under the blue pot")
+        assert contents(await engine.recall("where is the cellar key"))
+        unrelated = "best running shoes of 1998"
+        results = await engine.recall(unrelated, explain=True)
+        assert results == [] == await engine.query(unrelated)
+        assert [(dropped.id, dropped.why) for dropped in results.explanation.dropped] == [(id, "min_match")]
+        (kept,) = await engine.recall(unrelated, min_match=0)
+        assert kept.score_breakdown.match < results.explanation.min_match
+        assert await engine.recall(unrelated, mode="text") == []
+        assert contents(await engine.recall("the shoes", mode="text")) == []
+
+    async def test_a_figure_is_a_minimum_of_the_match_inclusive(self, filled):
+        best, *rest = await filled.recall("cellar key", touch=False)
+        match = best.score_breakdown.match
+        assert rest
+        assert [each.entry.id for each in await filled.recall("cellar key", min_match=match)] == [best.entry.id]
+        assert await filled.recall("cellar key", min_match=min(1.0, match + 0.01)) == []
+
+    async def test_a_memory_that_is_called_by_name_holds_all_that_is_asked_for(self, engine):
+        await engine.store("Services run on Kubernetes", metadata={"aliases": ["k8s", "kubernetes"]})
+        await engine.store("The cluster has four nodes and a spare one")
+        for query in ("k8s nodes", "nodes of kuberntes"):
+            called, other = sorted(await engine.recall(query), key=lambda result: len(result.entry.content))
+            assert called.score_breakdown.text == 1 > other.score_breakdown.text
+
     async def test_no_namespace_means_all_of_them_and_storing_uses_the_default(self, engine):
         await engine.store("key one")
         await engine.store("key two", namespace="attic")
@@ -274,6 +301,7 @@ class TestFilters:
             ({"layers": 5}, "layers"),
             ({"offset": -1}, "offset"),
             ({"min_score": 1.5}, "min_score"),
+            ({"min_match": "strict"}, "min_match"),
             ({"min_relevance": float("nan")}, "min_relevance"),
             ({"layer": "cellar"}, "layer"),
             ({"layers": "longterm"}, "layers"),
@@ -288,7 +316,7 @@ class TestFilters:
     async def test_bad_arguments_name_their_field(self, engine, arguments, field):
         with pytest.raises((InvalidInput, InvalidType), match=field):
             await engine.recall("key", **arguments)
-        if "min_score" not in arguments:
+        if not {"min_score", "min_match"} & arguments.keys():
             with pytest.raises((InvalidInput, InvalidType), match=field):
                 await engine.query(**arguments)
 
