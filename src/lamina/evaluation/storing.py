@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from datetime import datetime
 from typing import Final, TypeAlias
 
-from lamina.domain.memory import MemoryEntry
 from lamina.evaluation.dataset import Dataset, Document
 from lamina.memory.engine import MemoryEngine
 from lamina.memory.inputs import MemoryInput
 
-__all__ = ["Progress", "is_current", "memory_input", "store_documents"]
+__all__ = ["Progress", "memory_input", "store_documents"]
 
 BATCH: Final = 512
 
@@ -42,8 +40,3 @@ async def store_documents(dataset: Dataset, engine: MemoryEngine, tell: Progress
             stored[str(id)].append(document.id)
         tell("store", min(start + BATCH, len(documents)), len(documents))
     return stored
-
-
-def is_current(entry: MemoryEntry, now: datetime) -> bool:
-    """Whether what the memory says has been neither superseded nor outlived."""
-    return entry.superseded_by is None and (entry.valid_until is None or entry.valid_until > now)
