@@ -141,8 +141,8 @@ async def _context(query: Query, engine: MemoryEngine, *, mode: SearchMode | Non
     limit = case.get("budget", {}).get("maxBeliefs", DEFAULT_LIMIT)
 
     async def listed(where: Mapping[str, Any], tags: Sequence[str]) -> list[MemoryEntry]:
-        options = {"tags_any": tags, "where": where, "limit": _LISTED, "include_superseded": False}
-        return list(await engine.query(owner=owner, **options))
+        found = await engine.query(owner=owner, tags_any=tags, where=where, limit=_LISTED, include_superseded=False)
+        return list(found)
 
     recalled: list[MemoryEntry] = []
     if query.text.strip() and limit > 0:
