@@ -49,10 +49,11 @@ async def test_what_was_told_is_kept_to_and_what_holds_stays(write_set):
         )
         entries = [entry async for entry in told.scan()]
     found = {(each.category, each.way): each for each in figures}
-    left_out = "told, caller leaves out what is not current"
+    included = "told, superseded ones included"
     assert {category for category, _ in found} == {"berth", "code", "key", "elsewhere", "all"}
-    assert [found["all", way].forbidden[10] for way in ("stored", left_out)] == [1.0, 0.0]
-    assert [found["berth", way].required[10] for way in ("stored", "told", left_out)] == [1.0, 1.0, 1.0]
+    assert [found["all", way].forbidden[10] for way in ("stored", "told")] == [1.0, 0.0]
+    assert found["berth", included].forbidden[10] == 1.0
+    assert [found["berth", way].required[10] for way in ("stored", "told", included)] == [1.0, 1.0, 1.0]
     for category in ("code", "key", "elsewhere"):
         assert found[category, "told"].forbidden[10] == 0.0
     assert (found["code", "told"].with_evidence, found["code", "told"].with_forbidden) == (0, 1)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from lamina.domain.memory import MemoryEntry
@@ -19,7 +18,6 @@ from lamina.domain.recall import Cutoff, SearchMode
 from lamina.errors import InvalidInput
 from lamina.evaluation.dataset import Dataset, Document, Query
 from lamina.evaluation.dates import read_date
-from lamina.evaluation.storing import is_current
 from lamina.memory.engine import MemoryEngine
 from lamina.memory.inputs import MemoryInput
 
@@ -40,8 +38,7 @@ _CASE: Final[tuple[str, ...]] = ("case", "expect", "scope")
 class CaseResult:
     """A case: what was recalled for it, how much of that was expected, and what is wrong, if anything.
 
-    `precision` is None if nothing was expected and nothing recalled. `outdated` counts what the engine returned
-    although it was told that it is superseded or resolved; the caller left it out.
+    `precision` is None if nothing was expected and nothing recalled.
     """
 
     query: str
@@ -49,7 +46,6 @@ class CaseResult:
     recalled: tuple[str, ...]
     precision: float | None
     failures: tuple[str, ...]
-    outdated: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +71,6 @@ class _Context:
     relevant: tuple[str, ...]
     questions: tuple[str, ...]
     prelude: str
-    outdated: int
 
 
 async def evaluate_precision(
@@ -89,12 +84,15 @@ async def evaluate_precision(
     Raises:
         InvalidInput: the set's documents are no beliefs, or its queries no cases.
     """
-    now = dataset.latest or datetime.max.replace(tzinfo=UTC)
     _check(dataset)
     await _store_beliefs(dataset, engine)
     results = []
     for query in dataset.queries:
+<<<<<<< HEAD
         context = await _context(query, engine, now, mode=mode, min_match=min_match)
+=======
+        context = await _context(query, engine, mode=mode, min_score=min_score)
+>>>>>>> supersede
         results.append(_judged(query, context))
     passed = Counter(each.category for each in results if not each.failures)
     cases = Counter(each.category for each in results)
@@ -141,6 +139,7 @@ async def _store_beliefs(dataset: Dataset, engine: MemoryEngine) -> None:
             await engine.update(belief.id, **said)
 
 
+<<<<<<< HEAD
 def _names(belief: Document) -> list[str]:
     """What it is called, where the set says so."""
     named = [belief.meta.get("canonical_name"), *belief.meta.get("aliases", ())]
@@ -150,13 +149,16 @@ def _names(belief: Document) -> list[str]:
 async def _context(
     query: Query, engine: MemoryEngine, now: datetime, *, mode: SearchMode | None, min_match: Cutoff | None
 ) -> _Context:
+=======
+async def _context(query: Query, engine: MemoryEngine, *, mode: SearchMode | None, min_score: float | None) -> _Context:
+>>>>>>> supersede
     case = query.meta["case"]
     owner, scopes = case.get("userId", DEFAULT_OWNER), query.meta["scope"]
     limit = case.get("budget", {}).get("maxBeliefs", DEFAULT_LIMIT)
 
     async def listed(where: Mapping[str, Any], tags: Sequence[str]) -> list[MemoryEntry]:
-        found = await engine.query(owner=owner, tags_any=tags, where=where, limit=_LISTED)
-        return [entry for entry in found if is_current(entry, now)]
+        found = await engine.query(owner=owner, tags_any=tags, where=where, limit=_LISTED, include_superseded=False)
+        return list(found)
 
     recalled: list[MemoryEntry] = []
     if query.text.strip() and limit > 0:
@@ -171,16 +173,14 @@ async def _context(
             touch=False,
         )
         recalled = [result.entry for result in results]
-    current = [entry for entry in recalled if is_current(entry, now)]
     pinned = await listed({"pinned": True, "type": {"ne": QUESTION}}, scopes)
     questions = await listed({"pinned": True, "type": QUESTION}, scopes)
     prelude = await listed({"pinned": True}, [UNIVERSAL])
     return _Context(
         pinned=_ids(pinned[:limit]),
-        relevant=_ids(current),
+        relevant=_ids(recalled),
         questions=_ids(questions),
         prelude="\n".join(entry.content for entry in prelude),
-        outdated=len(recalled) - len(current),
     )
 
 
@@ -207,7 +207,7 @@ def _judged(query: Query, context: _Context) -> CaseResult:
             precision = hits / len(context.relevant) if context.relevant else 0.0
         if precision is not None and precision < LEAST_PRECISION:
             failures.append(f"relevant: precision is {precision:.2f}")
-    return CaseResult(query.id, query.category, context.relevant, precision, tuple(failures), context.outdated)
+    return CaseResult(query.id, query.category, context.relevant, precision, tuple(failures))
 
 
 def _included(part: str, expect: Mapping[str, Any], found: Sequence[str]) -> list[str]:

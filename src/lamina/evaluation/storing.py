@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from datetime import datetime
 from typing import Final, TypeAlias
 
+<<<<<<< HEAD
 from lamina.domain.memory import MemoryEntry
 from lamina.errors import ProviderError
+=======
+>>>>>>> supersede
 from lamina.evaluation.dataset import Dataset, Document
 from lamina.memory.engine import MemoryEngine
 from lamina.memory.inputs import MemoryInput
 
-__all__ = ["Progress", "is_current", "memory_input", "store_documents"]
+__all__ = ["Progress", "memory_input", "store_documents"]
 
 BATCH: Final = 64
 """Few enough for an embedder to answer in time."""
@@ -50,8 +52,3 @@ async def store_documents(dataset: Dataset, engine: MemoryEngine, tell: Progress
     if engine.embedder is not None and (failed := (await engine.reembed_missing()).failed):
         raise ProviderError("The embedder", f"it gave {failed} documents no vector", "Run it again with --cache.")
     return stored
-
-
-def is_current(entry: MemoryEntry, now: datetime) -> bool:
-    """Whether what the memory says has been neither superseded nor outlived."""
-    return entry.superseded_by is None and (entry.valid_until is None or entry.valid_until > now)

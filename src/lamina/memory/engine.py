@@ -16,7 +16,7 @@ from lamina.errors import InvalidInput, InvalidType
 from lamina.memory.access import AccessCounters
 from lamina.memory.backend import MemoryBackend
 from lamina.memory.earlier import MigrationReport
-from lamina.memory.inputs import Filters, MemoryInput, read_input
+from lamina.memory.inputs import Filters, MemoryInput, Relations, read_input
 from lamina.memory.migration import migrate
 from lamina.memory.reading import listing
 from lamina.memory.recall import Recaller, recall_request
@@ -105,9 +105,7 @@ class MemoryEngine(Upkeep):
         valid_until: datetime | str | None = None,
         source: str | None = None,
         trust: Trust | str | None = None,
-        derived_from: Sequence[str] = (),
-        supersedes: Sequence[str] = (),
-        supersede_reason: str | None = None,
+        **relations: Unpack[Relations],
     ) -> str | None:
         """Remember a text and return its id; None if the `on_before_store` hook vetoed it.
 
@@ -143,9 +141,7 @@ class MemoryEngine(Upkeep):
             valid_until=valid_until,
             source=source,
             trust=trust,
-            derived_from=derived_from,
-            supersedes=supersedes,
-            supersede_reason=supersede_reason,
+            **relations,
         )
         return (await self.store_many([given]))[0]
 

@@ -19,6 +19,7 @@ __all__ = [
     "EntryDefaults",
     "Filters",
     "MemoryInput",
+    "Relations",
     "build_entry",
     "expiry",
     "has_condition",
@@ -63,6 +64,18 @@ class MemoryInput:
     derived_from: Sequence[str] = ()
     supersedes: Sequence[str] = ()
     supersede_reason: str | None = None
+
+
+class Relations(TypedDict, total=False):
+    """What a memory to store has to do with others.
+
+    `derived_from` are the ids of memories or messages that it was made from, `supersedes` those of the memories in
+    whose place it holds, and `supersede_reason` says why.
+    """
+
+    derived_from: Sequence[str]
+    supersedes: Sequence[str]
+    supersede_reason: str | None
 
 
 class Filters(TypedDict, total=False):

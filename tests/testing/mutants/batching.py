@@ -81,3 +81,19 @@ class AbsentMetaPasses(Mutant):
     def _expect_meta(self, scope, expected_meta):
         there = {key: value for key, value in (expected_meta or {}).items() if (scope.tenant, key) in self._meta}
         super()._expect_meta(scope, there)
+
+
+class LeavesUpdatesOfABatchUndone(Mutant):
+    caught_by = "test_updates_go_with_a_batch"
+
+    async def store_many(self, scope, entries, *, if_new=False, expected_meta=None, updates=()):
+        return await super().store_many(scope, entries, if_new=if_new, expected_meta=expected_meta)
+
+
+class WritesBeforeItLooksAtUpdates(Mutant):
+    caught_by = "test_what_goes_with_an_update_that_cannot_be_made_is_not_written"
+
+    async def store_many(self, scope, entries, *, if_new=False, expected_meta=None, updates=()):
+        found = await super().store_many(scope, entries, if_new=if_new, expected_meta=expected_meta)
+        await super().store_many(scope, [], updates=updates)
+        return found

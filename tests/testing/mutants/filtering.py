@@ -286,3 +286,17 @@ class CountsWithoutTheFilter(Mutant):
 
     async def count(self, scope, filter):
         return await super().count(scope, MemoryFilter(now=filter.now))
+
+
+class ShowsWhatIsSuperseded(Misreads):
+    caught_by = CONDITION
+
+    def admits(self, scope, filter, entry):
+        return filter.admits(scope, entry.replace(superseded_by=None))
+
+
+class ShowsWhatIsNoLongerValid(Misreads):
+    caught_by = CONDITION
+
+    def admits(self, scope, filter, entry):
+        return filter.admits(scope, entry.replace(valid_until=None))
