@@ -88,11 +88,7 @@ async def evaluate_precision(
     await _store_beliefs(dataset, engine)
     results = []
     for query in dataset.queries:
-<<<<<<< HEAD
-        context = await _context(query, engine, now, mode=mode, min_match=min_match)
-=======
-        context = await _context(query, engine, mode=mode, min_score=min_score)
->>>>>>> supersede
+        context = await _context(query, engine, mode=mode, min_match=min_match)
         results.append(_judged(query, context))
     passed = Counter(each.category for each in results if not each.failures)
     cases = Counter(each.category for each in results)
@@ -139,7 +135,6 @@ async def _store_beliefs(dataset: Dataset, engine: MemoryEngine) -> None:
             await engine.update(belief.id, **said)
 
 
-<<<<<<< HEAD
 def _names(belief: Document) -> list[str]:
     """What it is called, where the set says so."""
     named = [belief.meta.get("canonical_name"), *belief.meta.get("aliases", ())]
@@ -147,11 +142,8 @@ def _names(belief: Document) -> list[str]:
 
 
 async def _context(
-    query: Query, engine: MemoryEngine, now: datetime, *, mode: SearchMode | None, min_match: Cutoff | None
+    query: Query, engine: MemoryEngine, *, mode: SearchMode | None, min_match: Cutoff | None
 ) -> _Context:
-=======
-async def _context(query: Query, engine: MemoryEngine, *, mode: SearchMode | None, min_score: float | None) -> _Context:
->>>>>>> supersede
     case = query.meta["case"]
     owner, scopes = case.get("userId", DEFAULT_OWNER), query.meta["scope"]
     limit = case.get("budget", {}).get("maxBeliefs", DEFAULT_LIMIT)

@@ -6,11 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-<<<<<<< HEAD
-from lamina.domain.memory import MemoryEntry
 from lamina.errors import ProviderError
-=======
->>>>>>> supersede
 from lamina.evaluation.dataset import Dataset, Document
 from lamina.memory.engine import MemoryEngine
 from lamina.memory.inputs import MemoryInput

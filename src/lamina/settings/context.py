@@ -47,7 +47,7 @@ class ContextConfig(StrictModel):
     global_limit: Limit = 5
     preference_limit: Limit = 20
     min_score: Share | None = None
-    min_match: Share | Literal["auto"] | None = "auto"
+    min_match: Share | Literal["auto"] | None = None
     document_limit: Limit = 5
     document_min_score: Share | Literal["auto"] = 0.0
     document_neighbors: Annotated[WholeNumber, Field(ge=0, le=10)] = 0
