@@ -31,7 +31,7 @@ def register(app: typer.Typer) -> None:
     for name, function, options in (
         ("recall", recall, "--baselines --out report"),
         ("lifecycle", lifecycle, "--cache vectors.db"),
-        ("precision", precision, "--min-score 0.4 --json"),
+        ("precision", precision, "--min-match 0.5 --json"),
         ("transcripts", transcripts, "--pre-rot 8000"),
         ("documents", documents, "--strategy paragraph"),
         ("context", context, "--budget 2000 --budget 8000"),

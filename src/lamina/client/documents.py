@@ -14,7 +14,7 @@ from lamina.client.reading import chunk_of, document_of, retrieved
 from lamina.client.resource import Resource, sendable
 from lamina.client.transport import Request, encoded
 from lamina.domain.document import Document, RagChunk
-from lamina.domain.recall import Results, SearchMode
+from lamina.domain.recall import Cutoff, Results, SearchMode
 from lamina.domain.text import check_name
 from lamina.errors import DocumentNotFound, InvalidInput
 from lamina.rag.rendering import render_chunks
@@ -106,7 +106,7 @@ class Documents(Resource):
         top_k: int = 5,
         owner: str | None = None,
         filter: Mapping[str, Any] | None = None,
-        min_score: float = 0.0,
+        min_score: Cutoff = 0.0,
         neighbors: int = 0,
         mode: SearchMode | str | None = None,
         rerank: str | None = None,

@@ -22,7 +22,7 @@ from lamina.client.transport import Request
 from lamina.domain.memory import UNSET, Unset
 from lamina.domain.pack import MemoryType, Pack, PackHit, PackMatch, PackMetadata, PackStatus, PackSummary, PackType
 from lamina.domain.pack_decay import Decay
-from lamina.domain.recall import Results, SearchMode
+from lamina.domain.recall import Cutoff, Results, SearchMode
 from lamina.domain.storable_pack import check_pack_name
 from lamina.domain.validation import check_whole_number
 from lamina.errors import PackNotFound
@@ -203,7 +203,7 @@ class Packs(PackMemories):
         type: PackType | str | None = None,
         tags: Iterable[str] = (),
         limit: int = 5,
-        min_score: float = 0.0,
+        min_score: Cutoff = 0.0,
         owner: str | None = None,
     ) -> Results[PackMatch]:
         """Phase one: the packs that the query is about, best first, told from their summaries alone.
@@ -274,7 +274,7 @@ class Packs(PackMemories):
         packs: int = 2,
         per_pack: int = 5,
         type: PackType | str | None = None,
-        min_pack_score: float = 0.0,
+        min_pack_score: Cutoff = 0.0,
         min_score: float | None = None,
         touch: bool = True,
         owner: str | None = None,

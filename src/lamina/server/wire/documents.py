@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from datetime import datetime
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from fastapi import Query
 from fastapi.exceptions import RequestValidationError
@@ -167,7 +167,7 @@ class Retrieve(StrictBody):
     top_k: Limit = 5
     owner: Name | None = None
     where: JsonObject | None = None
-    min_score: Unit = 0.0
+    min_score: Unit | Literal["auto"] = 0.0
     neighbors: Annotated[int, Field(ge=0, le=100)] = 0
     mode: Annotated[SearchMode, BY_VALUE] | None = None
     rerank: Rerank | None = None

@@ -172,7 +172,7 @@ class Discover(StrictBody):
     type: AType | None = None
     tags: Tags = Field(default_factory=list)
     limit: Limit = 5
-    min_score: Unit = 0.0
+    min_score: Unit | Literal["auto"] = 0.0
     owner: Name | None = None
 
 
