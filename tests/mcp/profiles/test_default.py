@@ -51,7 +51,14 @@ async def test_a_search_explains_its_scores_only_if_asked(connected):
         plain = await call("search_memories", query="tea")
         told = await call("search_memories", query="tea", explain=True)
     assert plain["results"][0]["explanation"] is None
-    assert set(told["results"][0]["explanation"]) == {"breakdown", "vector", "text", "contributions", "support"}
+    assert set(told["results"][0]["explanation"]) == {
+        "breakdown",
+        "vector",
+        "text",
+        "contributions",
+        "rerank",
+        "support",
+    }
 
 
 async def test_filters_narrow_searches_and_lists(connected):
