@@ -82,7 +82,7 @@ async def test_two_processes_that_change_one_memory_leave_it_in_agreement_with_i
         assert entry is not None
         assert ids(await by_text(adapter, entry.content)) == ["m1"]
         [hit] = await by_text(other, entry.content)
-        assert hit.similarity == 1
+        assert hit.similarity > 0.99  # both words, of two
     await other.close()
 
 

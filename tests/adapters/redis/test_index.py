@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from lamina.adapters.redis.index import Index
+from lamina.adapters.redis.layout import CURRENT
 from lamina.domain import closeness
 from lamina.domain.filters import And, MemoryFilter, Not, Or, Where
 from lamina.domain.scope import Scope
@@ -34,7 +35,8 @@ async def test_what_was_there_before_the_index_is_found(opened):
 async def test_an_index_that_is_not_complete_in_time_is_not_searched(opened, monkeypatch):
     plain = await opened(query_engine=False)
     await plain.store(MINE, memory())
-    monkeypatch.setattr(Index, "_about", lambda self: {b"attributes": [], b"indexing": 1, b"percent_indexed": 0.5})
+    about = {b"attributes": [{b"attribute": CURRENT.field.encode()}], b"indexing": 1, b"percent_indexed": 0.5}
+    monkeypatch.setattr(Index, "_about", lambda self: about)
     with pytest.raises(AdapterUnavailable, match="still indexing"):
         await opened(index_timeout=0.05)
 
