@@ -7,14 +7,25 @@ from datetime import UTC, datetime
 
 import pytest
 
+from lamina.adapters.redis import index
 from lamina.adapters.redis.index import Index
-from lamina.adapters.redis.layout import CURRENT
 from lamina.domain import closeness
 from lamina.domain.filters import And, MemoryFilter, Not, Or, Where
 from lamina.domain.scope import Scope
 from lamina.errors import AdapterError, AdapterUnavailable
 from lamina.ports.memory_adapter import Capability
-from lamina.testing.memory_contract.material import LIVE, MINE, NOW, by_text, by_vector, ids, listed, memory
+from lamina.testing.memory_contract.material import (
+    LIVE,
+    MINE,
+    NOW,
+    by_text,
+    by_vector,
+    ids,
+    listed,
+    memory,
+    put,
+    second,
+)
 
 
 def vectors(number, dimensions, seed=7):
@@ -35,10 +46,21 @@ async def test_what_was_there_before_the_index_is_found(opened):
 async def test_an_index_that_is_not_complete_in_time_is_not_searched(opened, monkeypatch):
     plain = await opened(query_engine=False)
     await plain.store(MINE, memory())
-    about = {b"attributes": [{b"attribute": CURRENT.field.encode()}], b"indexing": 1, b"percent_indexed": 0.5}
+    about = {b"attributes": [{b"attribute": b"t4"}], b"indexing": 1, b"percent_indexed": 0.5}
     monkeypatch.setattr(Index, "_about", lambda self: about)
     with pytest.raises(AdapterUnavailable, match="still indexing"):
         await opened(index_timeout=0.05)
+
+
+async def test_an_index_that_an_earlier_version_made_learns_what_is_current(opened, monkeypatch):
+    monkeypatch.setattr(index, "_FIELDS", index._FIELDS[:-2])
+    await opened()
+    monkeypatch.undo()
+    adapter = await opened()
+    ended = memory("m2", "lamp two", valid_until=NOW)
+    await put(adapter, memory("m1", "lamp one"), ended, memory("m3", "lamp three", valid_until=second(1)))
+    found = await by_text(adapter, "lamp", MINE, MemoryFilter(now=NOW, current=True))
+    assert sorted(ids(found)) == ["m1", "m3"]
 
 
 async def test_vectors_of_a_length_that_somebody_else_brought_are_found(opened):

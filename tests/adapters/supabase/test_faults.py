@@ -172,7 +172,7 @@ async def test_a_statement_that_takes_too_long_is_named_as_such(opened, supabase
         await _until(lambda: "service_role" not in supabase._role_settings)
 
 
-@pytest.mark.parametrize("spoiled", ['{"id":"m1', "null", '{"id":1}', "[]"])
+@pytest.mark.parametrize("spoiled", ['{"id":"m1"}', "null", '{"id":1}', "[]"])
 async def test_rows_that_are_not_ours_are_damage_and_are_not_quoted(opened, supabase, table, spoiled):
     adapter = await opened()
     await put(adapter, memory())

@@ -8,10 +8,22 @@ from fake_weaviate import API_KEY
 from lamina.adapters.weaviate import WeaviateAdapter
 from lamina.adapters.weaviate.connection import Connection
 from lamina.adapters.weaviate.layout import Vectors
+from lamina.domain.filters import MemoryFilter
 from lamina.domain.scope import Scope
 from lamina.errors import ConfigError, StoreDamaged
 from lamina.ports.memory_adapter import META_TENANT
-from lamina.testing.memory_contract.material import LIVE, MINE, NOW, by_text, by_vector, ids, listed, memory, put
+from lamina.testing.memory_contract.material import (
+    LIVE,
+    MINE,
+    NOW,
+    by_text,
+    by_vector,
+    ids,
+    listed,
+    memory,
+    put,
+    second,
+)
 
 
 async def test_a_collection_that_is_not_there_is_made_and_found_again(service, opened):
@@ -53,6 +65,16 @@ async def test_an_index_that_somebody_else_added_in_between_is_not_taken_away(op
     monkeypatch.setattr(vectors._collection.config, "add_vector", add_later)
     vectors.need(3)
     assert vectors.has(3)
+
+
+async def test_a_collection_that_an_earlier_version_made_learns_what_is_current(service, opened):
+    first = await opened(class_name="Memory")
+    await put(first, memory("m1", embedding=[1.0, 0.0]))
+    properties = service.classes["Memory"]["properties"]
+    properties[:] = [each for each in properties if not each["name"].startswith("holds")]
+    again = await opened(class_name="Memory")
+    await put(again, memory("m2", "two", superseded_by="m1"), memory("m3", "three", valid_until=second(1)))
+    assert ids(await listed(again, MINE, MemoryFilter(now=NOW, current=True))) == ["m1", "m3"]
 
 
 async def test_a_collection_of_somebody_else_is_refused(service, opened):
