@@ -69,7 +69,7 @@ async def test_listing_heads_reads_no_messages(store):
     rows = await touched(
         store,
         lambda session: threads.list_threads(
-            session, REF.tenant, REF.kind, owner=None, status=None, limit=10, offset=0
+            session, REF.tenant, REF.kind, owner=None, status=None, limit=10, offset=0, after=None
         ),
     )
     assert rows < 10
