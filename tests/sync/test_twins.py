@@ -17,6 +17,7 @@ from lamina.sync.forwarding import Blocking, Resource
 
 WITHOUT_TWIN = {
     "Embedder": "a port, which hosts implement",
+    "Reranker": "a port, which hosts implement",
     "LanguageModel": "a port, which hosts implement",
     "MemoryAdapter": "a port, which hosts implement",
     "InMemoryAdapter": "given to an engine, which has a twin",
