@@ -67,8 +67,11 @@ def complete_vectors(
             if each.entry.embedding is not None and len(each.entry.embedding) == len(vector)
         ]
         values = closeness(embedder, query, vector, [embedding for _, embedding in comparable], overlap=overlap)
-        wholes = cosines(vector, [embedding for _, embedding in comparable])
-        for (candidate, _), value, whole in zip(comparable, values, wholes, strict=True):
-            candidate.vector, candidate.whole = value, whole
+        for (candidate, _), value in zip(comparable, values, strict=True):
+            candidate.vector = value
+        unseen = [(each, embedding) for each, embedding in comparable if each.whole is None]  # by the vector leg
+        wholes = cosines(vector, [embedding for _, embedding in unseen])
+        for (candidate, _), whole in zip(unseen, wholes, strict=True):
+            candidate.whole = whole
     for candidate in candidates:
         candidate.entry.embedding = None

@@ -57,7 +57,7 @@ def support(query: str, entries: Sequence[MemoryEntry], similarities: Sequence[f
     for entry, own, is_named in zip(entries, excess, named, strict=True):
         place = _place(entry)
         lent = 0.0 if place is None else _lent(entry.seq, own, conversations[place], best[place])
-        added.append(SPEAKER * is_named + lent * min(1.0, SHORT / len(entry.content)))
+        added.append(SPEAKER * is_named + lent * SHORT / max(SHORT, len(entry.content)))
     return added
 
 

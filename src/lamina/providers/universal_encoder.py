@@ -23,7 +23,11 @@ MAX_CHARACTERS: Final = 4_000
 _UNKNOWN: Final = "\U00012000"
 """A letter that the model's vocabulary lacks (cuneiform): to the model, any other such is the same."""
 
-_ASCII_WORD: Final = re.compile("[A-Za-z0-9]")
+_OWN_SCRIPTS: Final = re.compile(
+    "[0-9A-Za-z\u00c0-\u024f\u0400-\u04ff\u0600-\u06ff\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]"
+)
+"""Letters of the model's languages: a text with one of them is told from others, and need not be looked at twice."""
+
 _BLANKED: Final = re.compile(r"\S")
 
 _FILES: Final = PackagedFiles(
@@ -57,7 +61,7 @@ class UniversalEncoder:
         read = text[:MAX_CHARACTERS]
         if any(character.isalnum() for character in read):
             vector = self._encoded(read)
-            if _ASCII_WORD.search(read) or vector != self._encoded(_BLANKED.sub(_UNKNOWN, read)):
+            if _OWN_SCRIPTS.search(read) or vector != self._encoded(_BLANKED.sub(_UNKNOWN, read)):
                 return vector
         return array("f", bytes(4 * DIMENSIONS))
 
