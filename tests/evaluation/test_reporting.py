@@ -52,7 +52,6 @@ def test_several_sets_have_a_summary_and_names_of_their_own(report, tmp_path):
 
 
 def test_a_chart_is_drawn_of_one_set_and_of_several(report, tmp_path):
-    pytest.importorskip("matplotlib", reason="no chart is tested: it needs pip install 'lamina[eval]'")
     for reports in ([report], [report, dataclasses.replace(report, dataset="other")]):
         *_, chart = write_report(tmp_path / str(len(reports)), reports)
         assert chart.read_bytes().startswith(b"\x89PNG")
