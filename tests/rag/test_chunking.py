@@ -81,6 +81,7 @@ def sizes(draw):
 @settings(max_examples=300, deadline=None)
 @given(TEXTS, st.sampled_from(STRATEGIES), sizes(), st.sampled_from([words, ESTIMATE, wayward]))
 @example("ping pong ping pong ping", ChunkStrategy.FIXED, (4, 3), words)
+@example("# One\n## Two { #two }\n# One\n```py\n# no heading\n\nx = 1\n```\n", ChunkStrategy.RECURSIVE, (8, 0), wayward)
 def test_chunks_minus_overlaps_rebuild_the_text_and_none_is_too_large(text, strategy, limits, count):
     size, overlap = limits
     chunks = chunks_of(text, strategy, size, overlap, count)

@@ -50,8 +50,10 @@ def pack(units: Iterable[Unit], splitter: Splitter, overlap: int) -> Iterator[Pa
         unit = pending.popleft()
         if unit.tokens > splitter.size and unit.kind is not Kind.PIECE:
             if unit.kind is Kind.SECTION and packer.has_content:
+                pending.appendleft(unit)  # behind what the chunk puts back
                 yield packer.close(pending)
-            pending.extendleft(reversed(splitter.finer(unit)))
+            else:
+                pending.extendleft(reversed(splitter.finer(unit)))
         elif packer.takes(unit):
             packer.add(unit)
         elif packer.has_content or unit.kind in _NEVER_SPLIT:
