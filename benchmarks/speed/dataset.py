@@ -62,16 +62,12 @@ class Dataset:
 
     def items(self, first: int = 0, last: int | None = None) -> list[Item]:
         last = self.count if last is None else min(last, self.count)
-        return self._rows(first, last, self._vectors())
+        return self._rows(first, last)
 
     def spare(self) -> list[Item]:
-        """Their vectors are noise alone, so that once stored they are among nobody's ten best."""
+        """Such as are not stored."""
         stored = len(self._vectors()) - SPARE
-        noise = _unit(np.random.default_rng(17).standard_normal((SPARE, DIMENSIONS)))
-        return [
-            Item(f"m{number:07}", f"owner{number % self.owners}", text, vector)
-            for number, (text, vector) in enumerate(zip(self._lines[stored:], noise, strict=True), start=stored)
-        ]
+        return self._rows(stored, stored + SPARE)
 
     def queries(self) -> list[Query]:
         """Owners alternate, so that what one query has read does not serve the next."""
@@ -93,7 +89,8 @@ class Dataset:
         """What vectors and texts take by themselves."""
         return self.count * DIMENSIONS * 4 + sum(len(text.encode()) for text in self.texts())
 
-    def _rows(self, first: int, last: int, vectors: Any) -> list[Item]:
+    def _rows(self, first: int, last: int) -> list[Item]:
+        vectors = self._vectors()
         lines = self._lines[first:last]
         numbers = range(first, last)
         return [

@@ -42,19 +42,25 @@ async def write(name: str, data: Dataset, folder: Path, seconds: float) -> None:
     await _batches(name, data, system, plain)
     await system.close()
     tell(Record("disk over raw", name, data.count, bytes_on_disk(folder) / data.raw_bytes(), "x"))
-    await _opened(system, data, folder)
-    items = data.spare()
-    with_vectors(system, items)
-    singles = items[:SINGLES]
-    ours, theirs = await alternate(singles, system.add, plain.add, seconds=seconds)
-    tell(_pair("durable add", name, data, (ours, theirs)))
-    if name == LAMINA:
-        commit = median_ms(theirs)
-        rest = items[SINGLES:]
-        tell(Record(f"{ADDERS} adders, per add", name, data.count, await _at_once(system, rest), "ms", commit))
+    copy = folder.with_name(f"{folder.name}-added-to")
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(folder, copy)  # so that the store stays as it was filled
+    await _opened(system, data, copy)
+    await _added(name, data, system, plain, seconds=seconds)
     await system.close()
     plain.close()
+    shutil.rmtree(copy)
     shutil.rmtree(plain_folder)
+
+
+async def _added(name: str, data: Dataset, system: System, plain: PlainTable, *, seconds: float) -> None:
+    items = data.spare()
+    with_vectors(system, items)
+    ours, theirs = await alternate(items[:SINGLES], system.add, plain.add, seconds=seconds)
+    tell(_pair("durable add", name, data, (ours, theirs)))
+    if name == LAMINA:
+        each = await _at_once(system, items[SINGLES:])
+        tell(Record(f"{ADDERS} adders, per add", name, data.count, each, "ms", median_ms(theirs)))
 
 
 async def _batches(name: str, data: Dataset, system: System, plain: PlainTable) -> None:

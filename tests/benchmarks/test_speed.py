@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-
-from speed import http_jobs, lamina_jobs, plan, profiling, report, store_jobs, targets, timing
+from speed import dataset, http_jobs, lamina_jobs, plan, profiling, report, store_jobs, targets, timing
 from speed.dataset import DIMENSIONS, SPARE, Dataset, make_dataset
 from speed.records import Record, heard, merged, percentile
 from speed.references import ExactSearch
 
+ROOT = Path(__file__).parents[2]
 SIZES = (100, 200)
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
-    make_dataset(folder, SIZES, per_owner=50)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dataset, "QUERIES", 24)
+        make_dataset(folder, SIZES, per_owner=50)
     return Dataset(folder, SIZES[-1])
 
 
@@ -123,8 +122,8 @@ def test_a_run_is_planned_within_its_time_and_nothing_is_read_before_it_is_writt
     assert all(number > written for number, part in enumerate(parts) if part.name in {"read", "cold", "memory", "http"})
 
 
-def test_the_tables_go_between_the_marks_of_the_page(root):
-    page = (root / "docs/performance.md").read_text(encoding="utf-8")
+def test_the_tables_go_between_the_marks_of_the_page():
+    page = (ROOT / "docs/performance.md").read_text(encoding="utf-8")
     records = [record(), record(system="peer", value=20, memories=10_000)]
     written = report.with_figures(page, report.figures(records, told_first="Told first."))
     assert "Told first." in written
