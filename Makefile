@@ -8,7 +8,7 @@ PY := $(VENV)/bin/python
 BENCH := .venv-bench
 SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml README.md
 
-.PHONY: demo test check coverage generate lock bench bench-lock clean
+.PHONY: demo test check coverage generate eval lock bench bench-lock clean
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/lamina demo
@@ -48,6 +48,12 @@ $(VENV)/.locked: requirements.lock requirements-model.lock
 
 lock: $(VENV)/.locked
 	scripts/lock $(PY)
+
+# The table of docs/retrieval.md, of every set in the folder DATA: `make eval DATA=sets`, for a sample `EVAL=--quick`.
+# What is in REPORT already is not done again.
+REPORT ?= report
+eval: $(BENCH)
+	$(BENCH)/bin/python benchmarks/retrieval.py $(DATA) --out $(REPORT) --cache $(REPORT)/vectors.db $(EVAL)
 
 # The products that Lamina is compared with, and Lamina's sources beside them: an environment of its own.
 $(BENCH): benchmarks/requirements.lock

@@ -48,10 +48,13 @@ class LanceDB(Peer):
         self._table.add(self._batch([row]))
 
     def found(self, vector: Vector, text: str, *, owner: str | None, limit: int, mode: Mode) -> list[str]:
+        from lancedb.query import MatchQuery
+
+        words = MatchQuery(text, "text")  # a plain text would be read as a query, with quoted phrases
         if mode == "keyword":
-            search = self._table.search(text, query_type="fts")
+            search = self._table.search(words, query_type="fts")
         elif mode == "hybrid":
-            search = self._table.search(query_type="hybrid").vector(vector).text(text).distance_type("cosine")
+            search = self._table.search(query_type="hybrid").vector(vector).text(words).distance_type("cosine")
         else:
             search = self._table.search(vector, vector_column_name="vector").distance_type("cosine")
         if owner is not None:

@@ -148,6 +148,7 @@ async def evaluate(
     *,
     embedder: DiskCachedEmbedder | None = None,
     configuration: Mapping[str, Any] | None = None,
+    others: Mapping[str, Ranking] | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Store the set's documents in the engine, which must be empty, then recall each query.
@@ -155,7 +156,8 @@ async def evaluate(
     Each group is a namespace of its own. A query's recall at depth k is the share of its evidence among the first
     k results; figures are means over the queries that have evidence: in each category, over all of them, and over
     all but those whose category is to be left out. `embedder` is the engine's own, to tell its time from that of
-    the recall. `configuration` is kept in the report.
+    the recall. `configuration` is kept in the report. `others` are rankings that came from elsewhere, by the name
+    to show them under; they are measured as those of the baselines are.
     """
     asking = asking or Asking()
     tell = progress or (lambda _step, _done, _total: None)
@@ -169,6 +171,7 @@ async def evaluate(
         abstention.append(await run.abstention(mode, answers))
     if asking.baselines:
         ways |= {BASELINE + name: run.priced(ranking) for name, ranking in (await _baselines(run)).items()}
+    ways |= {name: run.priced(ranking) for name, ranking in (others or {}).items()}
     measured = [
         _measured(query, way, answers[query.id], asking) for way, answers in ways.items() for query in with_evidence
     ]

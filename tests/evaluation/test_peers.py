@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.usefixtures("benchmarks")
+
 NAMES = (
     "mem0-qdrant mem0-faiss mem0-chroma langgraph-memory langgraph-sqlite engrava chroma lancedb sqlite-vec faiss-flat"
     " usearch hnswlib"
