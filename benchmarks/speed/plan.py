@@ -20,7 +20,7 @@ MINUTES: Final = {True: 4, False: 40}
 
 ROUNDS: Final = {True: 1, False: 3}
 COLD_ROUNDS: Final = {True: 3, False: 5}
-PEERS_FILL: Final = {True: 25, False: 120}
+PEERS_FILL: Final = {True: 40, False: 120}
 """Seconds for the writing of a peer."""
 
 

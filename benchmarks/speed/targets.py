@@ -100,5 +100,5 @@ def _line(target: Target, record: Record | None) -> list[str]:
     measured = "" if figure is None else target.told(figure)
     said = target.reached(record).value
     if record is not None and figure is not None and record.memories != target.memories:
-        said += f" (at {record.memories:,})"
+        said = f"at {record.memories:,} only: {said}"
     return [target.line, measured, f"{sign} {target.told(target.least)}", f"{sign} {target.told(target.aim)}", said]

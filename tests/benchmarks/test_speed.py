@@ -106,7 +106,7 @@ def test_a_figure_of_another_size_than_the_target_is_meant_for_says_so():
         "1.5 ×",
         "≤ 2.5 ×",
         "≤ 1.2 ×",
-        "at least reached (at 20,000)",
+        "at 20,000 only: at least reached",
     ]
     assert lines["disk over raw"][1::3] == ["", "not measured"]
 
