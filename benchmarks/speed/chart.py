@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ PANELS = (
     "resident, all scopes, per 100,000",
     "disk over raw",
 )
+COLUMNS = 3
 GROWTH = ("growth: scoped vector", "growth: scoped text", "growth: scoped hybrid")
 
 
@@ -31,20 +33,26 @@ def draw(path: Path, records: Sequence[Record]) -> bool:
         from matplotlib.figure import Figure
     except ImportError:
         return False
-    figure = Figure(figsize=(15, 13), layout="constrained")
+    measured = {record.measure for record in records}
+    panels = [measure for measure in PANELS if measure in measured]
+    has_growth = not measured.isdisjoint(GROWTH)
+    rows = max(1, math.ceil((len(panels) + has_growth) / COLUMNS))
+    figure = Figure(figsize=(5 * COLUMNS, 3.2 * rows + 0.4), layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.subplots(4, 3).flat
-    for axis, measure in zip(axes, PANELS, strict=False):
+    figure.suptitle("dashed: what Lamina is to reach at least (red), and its aim (green)")
+    axes = list(figure.subplots(rows, COLUMNS).flat)
+    for axis, measure in zip(axes, panels, strict=False):
         _bars(axis, measure, records)
-    _growth(axes[len(PANELS)], records)
-    for axis in list(axes)[len(PANELS) + 1 :]:
+    if has_growth:
+        _growth(axes[len(panels)], records)
+    for axis in axes[len(panels) + has_growth :]:
         axis.set_axis_off()
     figure.savefig(path, dpi=110)
     return True
 
 
 def _bars(axis: Any, measure: str, records: Sequence[Record]) -> None:
-    own = [record for record in records if record.measure == measure]
+    own = [record for record in records if record.measure == measure and _figure(record) > 0]
     own.sort(key=_figure)
     axis.set_title(measure, fontsize=10)
     axis.barh(

@@ -23,6 +23,7 @@ class Peer(System):
         kind = peer_class(name)
         self._peer: Any = kind()
         self.persistent = kind.persistent
+        self.durability = kind.durability
         self.modes = tuple(mode for mode in MODES if _THEIR_NAMES[mode] in kind.modes)
         self.scopes = tuple(scoped for scoped in (True, False) if (kind.scoped if scoped else kind.unscoped))
 

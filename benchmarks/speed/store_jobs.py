@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import shutil
 import statistics
 import time
@@ -57,7 +58,8 @@ async def _added(name: str, data: Dataset, system: System, plain: PlainTable, *,
     items = data.spare()
     with_vectors(system, items)
     ours, theirs = await alternate(items[:SINGLES], system.add, plain.add, seconds=seconds)
-    tell(_pair("durable add", name, data, (ours, theirs)))
+    added = _pair("durable add", name, data, (ours, theirs))
+    tell(dataclasses.replace(added, note=f"{added.note}; {system.durability}"))
     if name == LAMINA:
         each = await _at_once(system, items[SINGLES:])
         tell(Record(f"{ADDERS} adders, per add", name, data.count, each, "ms", median_ms(theirs)))

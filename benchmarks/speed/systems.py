@@ -31,6 +31,8 @@ class System(ABC):
     """Whether all that is to be stored goes in by one call, which makes the indexes too."""
 
     persistent: bool = True
+    durability: str = "synced"
+    """What is on the disk when an add returns."""
 
     @abstractmethod
     async def open(self, folder: Path) -> None:

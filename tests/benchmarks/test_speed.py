@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from speed import dataset, http_jobs, lamina_jobs, plan, profiling, report, store_jobs, targets, timing
+from speed import chart, dataset, http_jobs, lamina_jobs, plan, profiling, report, store_jobs, targets, timing
 from speed.dataset import DIMENSIONS, SPARE, Dataset, make_dataset
 from speed.records import Record, heard, merged, percentile
 from speed.references import ExactSearch
@@ -132,6 +132,16 @@ def test_the_tables_go_between_the_marks_of_the_page():
     assert written.partition(report.END)[2] == page.partition(report.END)[2]
     with pytest.raises(ValueError, match="no <!-- figures: begin"):
         report.with_figures("A page.", "tables")
+
+
+def test_the_chart_has_a_panel_for_what_was_measured_and_none_for_the_rest(tmp_path):
+    growth = [record("growth: scoped vector", memories=memories) for memories in (1_000, 10_000)]
+    heights = []
+    for records in ([record()], [record(), record("batch add"), record("durable add"), *growth], []):
+        assert chart.draw(tmp_path / "chart.png", records)
+        content = (tmp_path / "chart.png").read_bytes()
+        heights.append(int.from_bytes(content[20:24], "big"))
+    assert heights[0] == heights[2] < heights[1]
 
 
 def test_records_survive_the_file_and_the_pipe(tmp_path, capsys):
