@@ -52,11 +52,11 @@ lock: $(VENV)/.locked
 # The table of docs/retrieval.md, of every set in the folder DATA: `make eval DATA=sets`, for a sample `EVAL=--quick`.
 # What is in REPORT already is not done again.
 REPORT ?= report
-eval: $(BENCH)
+eval: $(BENCH)/.installed
 	$(BENCH)/bin/python benchmarks/retrieval.py $(DATA) --out $(REPORT) --cache $(REPORT)/vectors.db $(EVAL)
 
 # The products that Lamina is compared with, and Lamina's sources beside them: an environment of its own.
-$(BENCH): benchmarks/requirements.lock
+$(BENCH)/.installed: benchmarks/requirements.lock
 	$(PYTHON) -m venv --clear $(BENCH)
 	$(BENCH)/bin/python -m pip install --quiet --upgrade 'pip>=25'
 	$(BENCH)/bin/python -m pip install --quiet --require-hashes --requirement benchmarks/requirements.lock

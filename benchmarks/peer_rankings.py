@@ -54,9 +54,9 @@ class Vectors:
         return len(next(iter(self.documents.values())))
 
 
-async def first_model_vectors(dataset: Dataset, embedder: Embedder) -> Vectors:
-    """The vectors of the set by the embedder; by the first of its models alone, if it has several."""
-    parts = weighted_parts(embedder, "any", None)
+async def vectors_of(dataset: Dataset, embedder: Embedder, *, whole: bool) -> Vectors:
+    """The vectors of the set by the embedder: whole, or by the first of its models alone, if it has several."""
+    parts = () if whole else weighted_parts(embedder, "any", None)
     length = parts[0][0] if parts else None
     documents: dict[str, Vector] = {}
     for start in range(0, len(dataset.documents), BATCH):
@@ -65,7 +65,8 @@ async def first_model_vectors(dataset: Dataset, embedder: Embedder) -> Vectors:
         documents |= {document.id: _unit(vector, length) for document, vector in zip(batch, made, strict=True)}
     asked = [query for query in dataset.queries if query.gains and query.text.strip()]
     queries = {query.id: _unit(await embedder.embed_query(query.text), length) for query in asked}
-    return Vectors(f"{embedder.provider}:{embedder.model}, first {length or 'and only part'}", documents, queries)
+    model = f"{embedder.provider}:{embedder.model}"
+    return Vectors(model if length is None else f"{model}, first {length}", documents, queries)
 
 
 def package_version(name: str) -> str:

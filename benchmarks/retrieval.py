@@ -56,6 +56,7 @@ class Options:
     cache: Path | None
     peers: tuple[str, ...]
     quick: bool
+    whole_vectors: bool
 
 
 def tell(text: str) -> None:
@@ -96,7 +97,7 @@ def peers_found(dataset: Dataset, options: Options) -> tuple[dict[str, Ranking],
     reasons: dict[str, str] = {}
     if not options.peers:
         return rankings, reasons
-    vectors = asyncio.run(_vectors(dataset, options.cache))
+    vectors = asyncio.run(_vectors(dataset, options))
     for name in options.peers:
         kept = options.out / "rankings" / dataset.name / f"{name}.json"
         try:
@@ -107,11 +108,11 @@ def peers_found(dataset: Dataset, options: Options) -> tuple[dict[str, Ranking],
     return rankings, reasons
 
 
-async def _vectors(dataset: Dataset, cache: Path | None) -> peer_rankings.Vectors:
-    async with open_cached_embedder({}, cache) as embedder:
+async def _vectors(dataset: Dataset, options: Options) -> peer_rankings.Vectors:
+    async with open_cached_embedder({}, options.cache) as embedder:
         if embedder is None:
             raise LaminaError("the default embedder is not there")
-        return await peer_rankings.first_model_vectors(dataset, embedder)
+        return await peer_rankings.vectors_of(dataset, embedder, whole=options.whole_vectors)
 
 
 async def recall(dataset: Dataset, options: Options, others: Mapping[str, Ranking]) -> Any:
@@ -151,6 +152,7 @@ def measure(folder: Path, kind: str, options: Options) -> Kept:
         "questions": len(dataset.queries),
         "lamina": source_digest(),
         "peers": {name: peer_rankings.package_version(name) for name in options.peers} if kind == "recall" else {},
+        "whole vectors": options.whole_vectors,
     }
     if kept.holds(key):
         tell(f"{dataset.name}: there already")
@@ -175,9 +177,11 @@ def read_options(arguments: Sequence[str] | None) -> tuple[Path, list[str], Opti
     parser.add_argument("--peer", action="append", choices=list(peers.PEERS), help="Only this one; may be repeated.")
     parser.add_argument("--without-peers", action="store_true")
     parser.add_argument("--quick", action="store_true", help=f"At most {SAMPLE} questions of each set.")
-    given = parser.parse_args(arguments)
+    whole = "Give the peers the vectors of all models of the default embedder, not of the first alone."
+    parser.add_argument("--whole-vectors", action="store_true", help=whole)
+    given = parser.parse_intermixed_args(arguments)
     chosen = () if given.without_peers else tuple(given.peer or peers.PEERS)
-    return given.data, given.sets, Options(given.out, given.cache, chosen, given.quick)
+    return given.data, given.sets, Options(given.out, given.cache, chosen, given.quick, given.whole_vectors)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

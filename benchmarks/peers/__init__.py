@@ -1,6 +1,6 @@
 """Other products that keep memories or vectors and run offline, behind one interface (see `peer.py`).
 
-Their packages are in `benchmarks/requirements.lock`, never among Lamina's own; `make .venv-bench` installs them.
+Their packages are in `benchmarks/requirements.lock`, never among Lamina's own; `make eval` installs them.
 """
 
 from peers.peer import CannotDo, Mode, Peer, Row, Vector

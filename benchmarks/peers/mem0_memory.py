@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -29,10 +30,11 @@ class _Mem0(Peer):
     @classmethod
     def load(cls) -> None:
         os.environ.setdefault("MEM0_TELEMETRY", "False")
+        # Read when it is imported; it would write into the home otherwise.
+        os.environ.setdefault("MEM0_DIR", str(Path(tempfile.gettempdir()) / "lamina-peers-mem0"))
         import mem0  # noqa: F401
 
     def open(self, folder: Path, dimensions: int) -> None:
-        os.environ.setdefault("MEM0_DIR", str(folder / "settings"))
         from mem0 import Memory
 
         remote = {"provider": "openai", "config": {"api_key": "none"}}  # neither is ever called

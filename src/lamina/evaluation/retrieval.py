@@ -169,9 +169,8 @@ async def evaluate(
     for mode in asking.modes:
         ways[mode.value] = answers = await run.answers(with_evidence, mode)
         abstention.append(await run.abstention(mode, answers))
-    if asking.baselines:
-        ways |= {BASELINE + name: run.priced(ranking) for name, ranking in (await _baselines(run)).items()}
-    ways |= {name: run.priced(ranking) for name, ranking in (others or {}).items()}
+    rankings = {**(await _baselines(run) if asking.baselines else {}), **(others or {})}
+    ways |= {name: run.priced(ranking) for name, ranking in rankings.items()}
     measured = [
         _measured(query, way, answers[query.id], asking) for way, answers in ways.items() for query in with_evidence
     ]
@@ -274,6 +273,7 @@ class _Run:
 
 
 async def _baselines(run: _Run) -> dict[str, Ranking]:
+    """By the names to show them under."""
     # As deep as the budget may reach; what a baseline ranks costs nothing but its own time.
     depth = max(*run.asking.depths, GRADED_DEPTH, run.asking.budget // 10)
     rankings = {each.name: each.rank(run.dataset, depth) for each in BASELINES if each.is_available}
@@ -282,7 +282,7 @@ async def _baselines(run: _Run) -> dict[str, Ranking]:
         keywords = BASELINES[0].name
         rankings["vector only"] = vectors
         rankings[f"RRF of {keywords}, vector"] = reciprocal_rank_fusion([rankings[keywords], vectors], depth)
-    return rankings
+    return {BASELINE + name: ranking for name, ranking in rankings.items()}
 
 
 def _measured(query: Query, way: str, answer: Answer, asking: Asking) -> Measured:
