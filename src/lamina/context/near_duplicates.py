@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
-from heapq import nsmallest
+from itertools import islice
 from typing import Final
 
 __all__ = ["Fingerprint", "Resembling", "fingerprint", "resemblance"]
@@ -68,20 +68,26 @@ class Resembling:
     """Texts, among which one that resembles another by at least `least` is found without comparing it with all.
 
     Two sets with such a share in common have, of the first runs in any one order, one in common: as many of the
-    first as leave too few behind them. The runs that stand there are looked up, and only what has one of them
-    is compared.
+    first as leave too few behind them. The runs that stand there are looked up. Of what has one of them, the sizes
+    and then a few runs more rule out nearly all.
     """
 
     def __init__(self, least: float) -> None:
         self._least = least
         self._kept: list[tuple[str, Fingerprint]] = []
         self._places: dict[str, list[int]] = {}
+        self._last: tuple[Fingerprint, list[str]] | None = None
 
     def find(self, mark: Fingerprint) -> str | None:
         """The id of the first that was added and resembles this; None if none does."""
         places = {place for run in self._first_runs(mark) for place in self._places.get(run, ())}
+        apart = self._most_apart(mark)
+        some = frozenset(islice(mark.runs, 3 * apart + 1))
         for place in sorted(places):
             id, other = self._kept[place]
+            small, large = sorted((len(mark.runs), len(other.runs)))
+            if small < self._least * large or len(some & other.runs) < len(some) - apart:
+                continue
             if _share(mark, other) >= self._least and resemblance(mark, other) >= self._least:
                 return id
         return None
@@ -92,6 +98,11 @@ class Resembling:
             self._places.setdefault(run, []).append(len(self._kept))
         self._kept.append((id, mark))
 
+    def _most_apart(self, mark: Fingerprint) -> int:
+        """How many of its runs a text that resembles it may lack."""
+        return int(len(mark.runs) * (1 - self._least) + _ROUNDING)
+
     def _first_runs(self, mark: Fingerprint) -> list[str]:
-        most_apart = int(len(mark.runs) * (1 - self._least) + _ROUNDING)
-        return nsmallest(most_apart + 1, mark.runs)
+        if self._last is None or self._last[0] is not mark:
+            self._last = mark, sorted(mark.runs)[: self._most_apart(mark) + 1]
+        return self._last[1]

@@ -145,8 +145,8 @@ def rendered_tokens(
     block = data_block(context, told)
     segments = block
     if form is Form.PLAIN:
-        before, behind = _around(context, has_data=bool(block))
-        segments = [*before, *block, *behind]
+        opening, rest = _around(context, has_data=bool(block))
+        segments = [*opening, *block, *rest]
     else:
         conversation = _conversation(context)
         if instructions := _instructions(context, has_data=bool(block)):
