@@ -33,6 +33,8 @@ __all__ = [
 ]
 
 _SOME_BLOCK: Final = "<context>"
+_ABSORBING: Final = (TokenSource.LABELS, TokenSource.CONVERSATION, TokenSource.GOAL, TokenSource.INSTRUCTIONS)
+"""What takes the difference between a whole and the sum of its parts first."""
 
 
 def to_prompt(context: ComputedContext) -> str:
@@ -130,7 +132,8 @@ class RenderedSizes:
         if (form, has_data) not in self._messages:
             some = _SOME_BLOCK if has_data else ""
             sent = _sent_messages(_messages_with(self._context, some), form)
-            self._messages[form, has_data] = messages_tokens(sent, self._count) - self._count(some)
+            own = self._count(some) if some else 0
+            self._messages[form, has_data] = messages_tokens(sent, self._count) - own
         return self._messages[form, has_data]
 
 
@@ -139,7 +142,8 @@ def rendered_tokens(
 ) -> dict[TokenSource, int]:
     """What the context costs in this form, by what it is spent on; the sum is `size`, that of `RenderedSizes`.
 
-    Each part counts as it does alone; by what the whole has more or fewer, the parts that are not data do.
+    Each part counts as it does alone; what the whole costs more or less goes to those that are not data, while they
+    have something to give.
     """
     spent = dict.fromkeys(TokenSource, 0)
     block = data_block(context, told)
@@ -157,7 +161,7 @@ def rendered_tokens(
     for segment in segments:
         spent[segment.source] += count(segment.text)
     difference = size - sum(spent.values())
-    for source in (TokenSource.LABELS, TokenSource.CONVERSATION, TokenSource.GOAL, TokenSource.INSTRUCTIONS):
+    for source in (*_ABSORBING, *TokenSource):
         before = spent[source]
         spent[source] = max(0, before + difference)  # turns that a provider joins or parts that it has no place for
         difference -= spent[source] - before
