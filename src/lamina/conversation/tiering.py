@@ -91,16 +91,12 @@ class _Progress:
 
 async def size_of(store: StateStore, ref: ThreadRef) -> Size | None:
     """How large the thread is now; None if there is none. Takes the same time however long it is."""
-    thread = await store.get_thread(ref)
-    if thread is None:
+    now = await store.live(ref, with_events=False)
+    if now is None:
         return None
-    live, tokens = await store.live_size(ref)
-    summary = None
-    if thread.folded_through:
-        summary = next(iter(await store.summaries(ref, limit=1)), None)
-        system = await store.system_events(ref, before=thread.folded_through + 1)
-        tokens += sum(event.tokens for event in system) + (summary.tokens if summary is not None else 0)
-    return Size(thread, live, tokens, summary)
+    summary = 0 if now.summary is None else now.summary.tokens
+    tokens = now.tokens + sum(event.tokens for event in now.system) + summary
+    return Size(now.head, now.count, tokens, now.summary)
 
 
 class TierManager:
