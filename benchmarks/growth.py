@@ -2,7 +2,8 @@
 
 Operations of a server over one file, through its app: they store, recall, list, forget, keep a session and repeat
 requests by their keys, for owners, ids and texts that were never there before; what is stored is deleted again, so that
-what is there stays as large. Told for each tenth: bytes that Python holds (by `tracemalloc`), and the whole process
+what is there stays as large. What is kept at hand of so many owners or requests is bounded low here, so that the bounds
+are reached at once. Told for each tenth: bytes that Python holds (by `tracemalloc`), and the whole process
 (RSS). Ends with 1 if the last half grew by more than 64 bytes an operation. Then 200 kernels are opened and closed: as
 many files and threads must be open afterwards as before.
 """
@@ -21,14 +22,15 @@ from typing import Any
 
 import httpx2
 
-from lamina.kernel import Kernel, ModelRouter
-from lamina.server import create_app
+from lamina.kernel import Kernel, ModelRouter, sessions
+from lamina.server import create_app, requests
 from lamina.testing import EchoModel, HashingEmbedder
 
 TOKEN = "the-token"  # noqa: S105 - of nothing
 SLICES = 10
 ALLOWED = 64
 OPENED = 200
+sessions.MAX_KEPT = requests._MOST = 20  # type: ignore[misc]  # noqa: SLF001
 WORDS = "tea milk lamp harbour winter letter garden stone river bread".split()
 
 
@@ -70,6 +72,9 @@ async def grown(folder: Path, operations: int) -> list[tuple[int, float]]:
                     await one(http, number)
                 gc.collect()
                 told.append((tracemalloc.get_traced_memory()[0], resident()))
+                held, size = told[-1]
+                done = (turn + 1) * rounds * OF_ONE
+                print(f"{done:>9,} operations: {held / 1e6:8.2f} MB held, {size:8.1f} MB resident", flush=True)
             tracemalloc.stop()
     return told
 
@@ -99,8 +104,6 @@ async def handles(folder: Path, times: int) -> tuple[int, int]:
 def main(operations: int) -> int:
     with tempfile.TemporaryDirectory(prefix="lamina-growth-") as folder:
         told = asyncio.run(grown(Path(folder) / "one", operations))
-        for turn, (held, size) in enumerate(told, 1):
-            print(f"{turn * operations // SLICES:>9,} operations: {held / 1e6:8.2f} MB held, {size:8.1f} MB resident")
         half = SLICES // 2
         each = (told[-1][0] - told[half - 1][0]) / (operations * (SLICES - half) / SLICES)
         print(f"the last half grew by {each:.1f} bytes an operation")
