@@ -34,7 +34,6 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "DateStyle": "ISO",
     "extra_float_digits": "1",
     "synchronous_commit": "on",
-    "jit": "off",
     "plan_cache_mode": "force_custom_plan",  # a plan for any tenant and any number of results would suit none
 }
 _SET: Final = """
