@@ -110,10 +110,9 @@ def _rules(text: str) -> Iterator[tuple[re.Pattern[str], tuple[_Rule, ...]]]:
         yield _NEVER, _han()
     spoken = languages_of(words)
     for language, lexicon in LEXICONS.items():
-        telling, outside, rules = _of(language)
         is_likely = not (lexicon.is_mistakable and spoken) or language in spoken
-        if is_likely and not telling.isdisjoint(words):
-            yield outside, rules
+        if is_likely and not _telling(language).isdisjoint(words):
+            yield _of(language)
 
 
 def _fold(text: str) -> str:
@@ -172,15 +171,21 @@ def _behind(outside: str) -> re.Pattern[str]:
 
 
 @cache
-def _of(language: str) -> tuple[frozenset[str], re.Pattern[str], tuple[_Rule, ...]]:
-    """The words of which one has to stand in a text, what must not stand before a period, and what to look for."""
+def _telling(language: str) -> frozenset[str]:
+    """The folded words of which each period of this language has one."""
     lexicon = LEXICONS[language]
-    units = {word: name for name, forms in lexicon.units.items() for word in _numbered(forms)}
-    days = [_WORD.findall(_fold(words))[-1] for forms in lexicon.days.values() for words in forms.split()]
-    telling = frozenset([*_numbered(lexicon.months), *_numbered(lexicon.weekdays), *units, *days])
-    telling |= {part for word in telling for part in _WORD.findall(word)[-1:]}
+    days = [form for forms in lexicon.days.values() for form in _fold(forms).split()]
+    units = [word for forms in lexicon.units.values() for word in _numbered(forms)]
+    named = [*_numbered(lexicon.months), *_numbered(lexicon.weekdays), *units, *days]
+    return frozenset(_WORD.findall(each)[-1] for each in named)
+
+
+@cache
+def _of(language: str) -> tuple[re.Pattern[str], tuple[_Rule, ...]]:
+    """What must not stand before a period of this language, and what to look for."""
+    lexicon = LEXICONS[language]
     rules = (*_dates(lexicon), *_relative_days(lexicon), *_counted(lexicon), *_sided(lexicon))
-    return telling, _behind(lexicon.outside), rules
+    return _behind(lexicon.outside), rules
 
 
 def _dates(lexicon: Lexicon) -> Iterator[_Rule]:

@@ -27,13 +27,16 @@ SHORTEST_FALL: Final = timedelta(days=7)
 TELLING: Final = 0.1
 """What it adds that the query asks for a time, and the text has a word for one."""
 
+BEGINNING: Final = 2_000
+"""Characters of a text that are searched for such a word."""
+
 
 def timeliness(query: str, entries: Sequence[MemoryEntry], periods: Sequence[Period]) -> list[float]:
     """What is added to each entry's similarity, for each in order: by its best period, and by telling a time."""
     words = time_words(query)
     return [
         max((_nearness(entry, period) for period in periods), default=0.0)
-        + TELLING * (words is not None and words.search(entry.content.casefold()) is not None)
+        + TELLING * (words is not None and words.search(entry.content[:BEGINNING].casefold()) is not None)
         for entry in entries
     ]
 
