@@ -344,6 +344,7 @@ class Recaller:
         if not request.explain:
             return Results(page, degraded=degraded)
         scoring = self._runtime.scoring
+        is_reranked = any(each.rerank is not None for each in search.known)
         explanation = RecallExplanation(
             mode=request.mode,
             candidates=search.candidates,
@@ -360,19 +361,18 @@ class Recaller:
                 "frequency": scoring.frequency_weight,
                 "relevance": scoring.relevance_weight,
                 "text_share": text_share(request.query),
-                "rerank_share": rerank_share(request.query)
-                if any(each.rerank is not None for each in search.known)
-                else 0.0,
+                "rerank_share": rerank_share(request.query) if is_reranked else 0.0,
             },
             min_match=search.min_match or 0.0,
+            periods=search.words.periods,
         )
         return Results(page, degraded=degraded, explanation=explanation)
 
 
 def _lend(search: _Search, fresh: Sequence[Candidate]) -> None:
     """Tell what their surroundings add to the fresh ones, which are the last of all that is known."""
-    known = search.known
-    added = support(search.request.query, [each.entry for each in known], [each.similarity for each in known])
+    similarities = [each.similarity for each in search.known]
+    added = support(search.request.query, [each.entry for each in search.known], similarities, search.words.periods)
     for each, lent in zip(fresh, added[len(added) - len(fresh) :], strict=True):
         each.support = lent
 
