@@ -116,7 +116,10 @@ class TermCounts:
 def index_terms(text: str) -> list[str]:
     """The terms of a stored text, in the order of the text, repeats included."""
     words = list(_words(text))
-    language = _language(words)
+    latin = [word for word in words if _LATIN.fullmatch(word)]
+    language = _language(latin)
+    if language == "english" and len(latin) == len(words):
+        return [stem_in("english", word) for word in words]
     terms = []
     for word in words:
         if not _LATIN.fullmatch(word):
@@ -292,9 +295,8 @@ def _is_unspaced(character: str) -> bool:
     return any(first <= code <= last for first, last in _UNSPACED)
 
 
-def _language(words: Iterable[str]) -> str | None:
-    """The language of a text's Latin letters: as function words say; without any, English if all are plain ones."""
-    latin = [word for word in words if _LATIN.fullmatch(word)]
+def _language(latin: Collection[str]) -> str | None:
+    """The language of words in Latin letters: as function words say; without any, English if all are plain ones."""
     if shown := languages_of(latin):
         return shown[0]
-    return "english" if all(word.isascii() for word in latin) else None
+    return "english" if all(map(str.isascii, latin)) else None

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeVar
 
 from lamina.adapters._shared.entry_text import pack
 from lamina.adapters._shared.options import DEFAULT_TABLE
-from lamina.adapters.sqlite import checking, reading, words
+from lamina.adapters.sqlite import checking, reading, twins, words
 from lamina.adapters.sqlite.migrations import MIGRATIONS, CollectionTables, Migration
 from lamina.adapters.sqlite.partitions import expected_dimensions, resolve
 from lamina.adapters.sqlite.tables import Collection, Tables
@@ -111,7 +111,7 @@ class SqliteAdapter(MemoryAdapter):
             await handle.leave()
 
     async def store(self, scope: Scope, entry: MemoryEntry) -> None:
-        await self._write(lambda writing: writing.store(scope, entry))
+        await self._write(lambda writing: writing.store(scope, [entry], if_new=False))
 
     async def store_many(
         self,
@@ -124,12 +124,7 @@ class SqliteAdapter(MemoryAdapter):
     ) -> builtins.list[MemoryEntry | None]:
         def change(writing: Writing) -> builtins.list[MemoryEntry | None]:
             writing.expect_meta(scope, expected_meta or {})
-            found: builtins.list[MemoryEntry | None] = [None] * len(entries)
-            if if_new:
-                found = [writing.store_if_new(scope, entry) for entry in entries]
-            else:
-                for entry in entries:
-                    writing.store(scope, entry)
+            found = writing.store(scope, entries, if_new=if_new)
             if updates:
                 check_all_written(found)
             for each in updates:
@@ -218,7 +213,7 @@ class SqliteAdapter(MemoryAdapter):
         return await self._read(work)
 
     async def find_twins(self, scope: Scope, entries: Sequence[MemoryEntry]) -> builtins.list[MemoryEntry | None]:
-        return await self._read(lambda collection: reading.find_twins(collection, scope, entries))
+        return await self._read(lambda collection: twins.find_twins(collection, scope, entries))
 
     async def term_statistics(self, scope: Scope, terms: Sequence[str], now: datetime) -> TermStatistics:
         def work(collection: Collection) -> TermStatistics:

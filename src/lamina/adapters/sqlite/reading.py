@@ -19,8 +19,7 @@ from lamina.domain.instants import to_micros
 from lamina.domain.memory import MemoryEntry
 from lamina.domain.scope import Scope
 from lamina.domain.text import is_clean
-from lamina.domain.validation import check_entry
-from lamina.ports.memory_adapter import ListOptions, Order, check_in_scope
+from lamina.ports.memory_adapter import ListOptions, Order
 
 __all__ = [
     "can_be_id",
@@ -29,8 +28,6 @@ __all__ = [
     "entries_by_key",
     "find_by_id",
     "find_duplicate",
-    "find_twin",
-    "find_twins",
     "get",
     "history",
     "keys_left_out",
@@ -163,31 +160,6 @@ def find_duplicate(collection: Collection, reach: Reach, digest: str, now: datet
     parameters = (wanted, *reach.condition.parameters, to_micros(now))
     row = collection.execute(query, parameters, reach=reach.condition.text).fetchone()
     return row[0] if row else None
-
-
-def find_twin(collection: Collection, scope: Scope, entry: MemoryEntry) -> tuple[int, MemoryEntry] | None:
-    """Key and row, without its vector, of the live one that has the entry's id, or else says the same.
-
-    Raises:
-        ScopeError: the entry, or the one that has its id, lies outside the scope.
-    """
-    check_entry(entry)
-    check_in_scope(scope, entry)
-    named = find_by_id(collection, entry.tenant, entry.id)
-    if named is not None:
-        check_in_scope(scope, named[1])
-        if not named[1].is_expired(entry.created_at):
-            return named
-    reach = resolve(collection, Scope(entry.tenant, entry.owner, entry.namespace), frozenset({entry.layer}))
-    key = find_duplicate(collection, reach, entry.digest, entry.created_at)
-    return None if key is None else (key, entries_by_key(collection, [key], embeddings=False)[key])
-
-
-def find_twins(collection: Collection, scope: Scope, entries: Iterable[MemoryEntry]) -> list[MemoryEntry | None]:
-    """As `MemoryAdapter.find_twins`."""
-    twins = [find_twin(collection, scope, entry) for entry in entries]
-    vectors = read_vectors(collection, [twin[0] for twin in twins if twin is not None])
-    return [None if twin is None else with_vector(twin[1], vectors.get(twin[0])) for twin in twins]
 
 
 def with_vector(entry: MemoryEntry, packed: bytes | None) -> MemoryEntry:
