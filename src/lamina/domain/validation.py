@@ -90,6 +90,8 @@ def check_entry(entry: MemoryEntry) -> None:
 
 def check_unit_interval(field: str, value: object) -> float:
     """The number, if it lies in [0, 1]; a bool or NaN does not."""
+    if type(value) is float and 0 <= value <= 1:
+        return value
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidType(field, f"must be a number, not {type(value).__name__}", "Give a number from 0 to 1.")
     if not 0 <= value <= 1:  # NaN fails this too
@@ -138,13 +140,19 @@ def check_vector(vector: Vector) -> None:
     try:
         if len(vector) == 0:
             raise InvalidInput("embedding", "has no dimensions", "Give at least one number, or None.")
-        if isinstance(vector, array) and vector.typecode == "f" and math.isfinite(sum(vector)):
-            return  # a sum of 32-bit numbers, in 64 bits, is finite if they all are
+        if isinstance(vector, array) and vector.typecode == "f" and _are_finite(vector):
+            return
         if all(-_FLOAT32_MAX <= each <= _FLOAT32_MAX for each in vector):  # NaN fails this too
             return
     except TypeError:
         raise InvalidType("embedding", "is not a sequence of numbers", "Give a list of float.") from None
     raise InvalidInput("embedding", "holds NaN, infinity or what 32 bits cannot carry", "Give finite numbers.")
+
+
+def _are_finite(numbers: array[float]) -> bool:
+    import numpy as np  # here, because numpy takes longer to import than all of this package
+
+    return bool(np.isfinite(np.frombuffer(numbers, np.float32)).all())
 
 
 def check_metadata(metadata: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -33,6 +34,9 @@ from lamina.ports.memory_adapter import ACCESS_FIELDS, UPDATABLE, MemoryAdapter,
 from lamina.telemetry import memory_operation
 
 __all__ = ["RestoreReport", "Writer"]
+
+SLICE: Final = 200
+"""Inputs that are read in one go: some milliseconds."""
 
 
 @dataclass(slots=True)
@@ -74,7 +78,9 @@ class Writer:
     async def _store_many(self, items: Sequence[MemoryInput]) -> list[str | None]:
         now = self._runtime.clock()
         drafts: list[_Draft | None] = []
-        for given in items:
+        for number, given in enumerate(items):
+            if number % SLICE == SLICE - 1:
+                await asyncio.sleep(0)  # so that a large batch does not hold up what else runs on the loop
             entry = build_entry(given, self._runtime.defaults, self._runtime.new_id(), now)
             old_ids, reason = read_superseded(given.supersedes, given.supersede_reason)
             guarded = await self._runtime.hooks.before_store(entry)
@@ -330,7 +336,9 @@ def _split(
             _check_same(twin, draft.entry)
             known.append((draft, twin))
         else:
-            _check_same(fresh.setdefault(draft.entry.id, draft).entry, draft.entry)
+            first = fresh.setdefault(draft.entry.id, draft)
+            if first is not draft:
+                _check_same(first.entry, draft.entry)
     return known, [draft for draft, twin in drafts if twin is None]
 
 

@@ -14,7 +14,7 @@ from lamina.adapters.sqlite.rows import entry_of, selected, version_of
 from lamina.adapters.sqlite.tables import Collection
 from lamina.adapters.sqlite.vectors import read_vectors
 from lamina.databases.sqlite.failures import damaged
-from lamina.domain.filters import MemoryFilter
+from lamina.domain.filters import Expiry, MemoryFilter
 from lamina.domain.instants import to_micros
 from lamina.domain.memory import MemoryEntry
 from lamina.domain.scope import Scope
@@ -84,7 +84,7 @@ def meta_value(collection: Collection, scope: Scope, key: str) -> str | None:
 def list_entries(collection: Collection, options: ListOptions) -> list[MemoryEntry]:
     """As `MemoryAdapter.list`."""
     reach = resolve(collection, options.scope, options.filter.layers)
-    if reach.is_empty:
+    if reach.is_empty or (options.filter.expiry is Expiry.EXPIRED and not _has_expired(collection, reach, options)):
         return []
     rows: Iterable[tuple[int, ...]]
     if options.order is Order.RELEVANCE:
@@ -104,6 +104,8 @@ def count(collection: Collection, reach: Reach, filter: MemoryFilter) -> int:
         gone = left_out(collection, reach, filter)
         (number,) = collection.execute("SELECT count(*) FROM ({gone})", gone.parameters, gone=gone.text).fetchone()
         return _count(collection, reach, Sql("1")) - int(number)
+    if filter.has_embedding is False and not _may_lack_vectors(collection, reach):
+        return 0
     return _count(collection, reach, condition_of(collection, filter))
 
 
@@ -210,6 +212,24 @@ def _by_relevance(collection: Collection, reach: Reach, options: ListOptions) ->
     start = (*reach.condition.parameters, *admitted.parameters)
     parts = {"reach": reach.condition.text, "admitted": admitted.text}
     return collection.execute(query, (*start, options.limit, options.offset), **parts)
+
+
+def _has_expired(collection: Collection, reach: Reach, options: ListOptions) -> bool:
+    """Whether anything in reach has expired: an index of just what can tells it, partition by partition."""
+    query = (
+        "SELECT 1 FROM {partitions} AS p CROSS JOIN {memories} AS m INDEXED BY {memories_by_expiry} "
+        "ON m.partition = p.id AND m.expires_at <= ? WHERE {reach} LIMIT 1"
+    )
+    parameters = (to_micros(options.filter.now), *reach.condition.parameters)
+    return collection.execute(query, parameters, reach=reach.condition.text).fetchone() is not None
+
+
+def _may_lack_vectors(collection: Collection, reach: Reach) -> bool:
+    """Whether some memory in reach may have no vector; only where some are gone, their index is read."""
+    query = "SELECT p.id, p.vectors FROM {partitions} AS p WHERE p.last > p.vectors AND {reach}"
+    partitions = collection.execute(query, reach.condition.parameters, reach=reach.condition.text).fetchall()
+    query = "SELECT count(*) FROM {memories} WHERE partition = ?"
+    return any(collection.execute(query, (id,)).fetchone() != (vectors,) for id, vectors in partitions)
 
 
 def _count(collection: Collection, reach: Reach, condition: Sql) -> int:
