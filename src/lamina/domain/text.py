@@ -55,7 +55,13 @@ def clean(text: str) -> str:
 
 def check_name(field: str, name: object) -> str:
     """The name, if it can identify something: text of 1 to 512 characters, not blank, clean."""
-    if type(name) is str and name.isascii() and name.isprintable() and name[:1].isalnum() and len(name) <= MAX_NAME_CHARS:
+    if (
+        type(name) is str
+        and name.isascii()
+        and name.isprintable()
+        and name[:1].isalnum()
+        and len(name) <= MAX_NAME_CHARS
+    ):
         return name
     if not isinstance(name, str):
         raise InvalidType(field, f"must be text, not {type(name).__name__}", f"Give {field} as a str.")

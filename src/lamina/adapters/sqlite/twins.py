@@ -14,7 +14,7 @@ from lamina.adapters.sqlite.partitions import resolve
 from lamina.adapters.sqlite.reading import entries_by_key, find_by_id, find_duplicate, with_vector
 from lamina.adapters.sqlite.tables import Collection
 from lamina.adapters.sqlite.vectors import read_vectors
-from lamina.domain.memory import Layer, MemoryEntry
+from lamina.domain.memory import MemoryEntry
 from lamina.domain.scope import Scope
 from lamina.domain.validation import check_entry
 from lamina.ports.memory_adapter import check_in_scope

@@ -78,10 +78,12 @@ class Writing:
         for entry, digest in zip(entries, digests, strict=True):
             place = place_of(entry)
             if taken.holds(entry.id, place, digest if if_new else ""):
-                found.append(self._store_if_new(scope, entry) if if_new else self._store(scope, entry))
+                found.append(self._store_if_new(scope, entry) if if_new else None)
+                if not if_new:
+                    self._store(scope, entry)
             else:
-                self._insert(entry, digest, self._next_seq(), max(1, entry.revision), self._packed(entry))
                 found.append(None)
+                self._insert(entry, digest, self._next_seq(), max(1, entry.revision), self._packed(entry))
             taken.add(entry.id, place, digest)
         return found
 
