@@ -35,9 +35,6 @@ from lamina.telemetry import memory_operation
 
 __all__ = ["RestoreReport", "Writer"]
 
-SLICE: Final = 200
-"""Inputs that are read in one go: some milliseconds."""
-
 
 @dataclass(slots=True)
 class RestoreReport:
@@ -79,8 +76,8 @@ class Writer:
         now = self._runtime.clock()
         drafts: list[_Draft | None] = []
         for number, given in enumerate(items):
-            if number % SLICE == SLICE - 1:
-                await asyncio.sleep(0)  # so that a large batch does not hold up what else runs on the loop
+            if not (number + 1) % 200:  # some milliseconds: a large batch must not hold up what else runs on the loop
+                await asyncio.sleep(0)
             entry = build_entry(given, self._runtime.defaults, self._runtime.new_id(), now)
             old_ids, reason = read_superseded(given.supersedes, given.supersede_reason)
             guarded = await self._runtime.hooks.before_store(entry)
@@ -336,14 +333,12 @@ def _split(
             _check_same(twin, draft.entry)
             known.append((draft, twin))
         else:
-            first = fresh.setdefault(draft.entry.id, draft)
-            if first is not draft:
-                _check_same(first.entry, draft.entry)
+            _check_same(fresh.setdefault(draft.entry.id, draft).entry, draft.entry)
     return known, [draft for draft, twin in drafts if twin is None]
 
 
 def _check_same(twin: MemoryEntry, new: MemoryEntry) -> None:
-    if _saying(twin) != _saying(new):
+    if twin is not new and _saying(twin) != _saying(new):
         raise Conflict(f"The id {new.id!r}", "it is taken by another memory", "Choose another id, or edit that memory.")
 
 

@@ -83,7 +83,7 @@ class Writing:
                     self._store(scope, entry)
             else:
                 found.append(None)
-                self._insert(entry, digest, self._next_seq(), max(1, entry.revision), self._packed(entry))
+                self._add(entry, digest, self._packed(entry))
             taken.add(entry.id, place, digest)
         return found
 
@@ -180,7 +180,7 @@ class Writing:
                 found = None
         vector = self._packed(entry)
         if found is None:
-            self._insert(entry, entry.digest, self._next_seq(), max(1, entry.revision), vector)
+            self._add(entry, entry.digest, vector)
             return
         key, old = found
         self._remember(old)
@@ -216,7 +216,11 @@ class Writing:
             raise EmbeddingDimensionError(expected, actual)
         return pack(entry.embedding)
 
-    def _insert(self, entry: MemoryEntry, digest: str, seq: int, revision: int, vector: bytes | None) -> int:
+    def _add(self, entry: MemoryEntry, digest: str, vector: bytes | None) -> None:
+        """Insert what is new in the store."""
+        self._insert(entry, vector, digest=digest, seq=self._next_seq(), revision=max(1, entry.revision))
+
+    def _insert(self, entry: MemoryEntry, vector: bytes | None, *, digest: str, seq: int, revision: int) -> int:
         partition = self._partition(entry)
         partition.last += 1
         key = partition.id << 32 | partition.last
@@ -237,7 +241,7 @@ class Writing:
         if (new.owner, new.namespace, new.layer) != (old.owner, old.namespace, old.layer):
             vector = self._vectors.read(key)
             self._erase(key)
-            return self._insert(new, new.digest, new.seq, new.revision, vector)
+            return self._insert(new, vector, digest=new.digest, seq=new.seq, revision=new.revision)
         query = "UPDATE {memories} SET {assigned} WHERE key = ?"
         row = (*values_of(new, new.seq, new.revision, new.digest), key)
         self._collection.execute(query, row, assigned=_ASSIGNED)
