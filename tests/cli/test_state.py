@@ -190,4 +190,4 @@ def test_vacuum_tells_how_large_the_file_was_and_is(lamina: Lamina, tmp_path: Pa
     lamina("remember", "one")
     told = lamina("vacuum", "--json").document
     assert told["bytes_after"] <= told["bytes_before"]
-    assert f"{told['bytes_after']:,} bytes after" in lamina("vacuum").out
+    assert f"{told['bytes_after']:,} after." in lamina("vacuum").out
