@@ -44,7 +44,8 @@ async def test_turns_around_the_best_are_results_though_no_leg_found_them(open_e
     assert far not in sources
 
 
-async def test_neither_scope_nor_filter_nor_conversation_is_left_for_them(engine):
+async def test_neither_scope_nor_filter_nor_conversation_is_left_for_them(open_engine, place):
+    engine = await open_engine(**place, embedding="none")
     await fill(engine)
     [theirs] = await turns(engine, ["Red."], owner="else")
     [hidden] = await turns(engine, ["Green."])

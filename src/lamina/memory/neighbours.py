@@ -45,7 +45,9 @@ async def turns_near(
     steps = [step for step in range(-REACH, REACH + 1) if step]
     known = {each.entry.seq for each in candidates}
     wanted = {seq + step for seq in anchors for step in steps} - known
-    found = await asyncio.gather(*(_read(store, first, last, scope, filter) for first, last in _runs(wanted)))
+    found = await asyncio.gather(
+        *(_read(store, first, last, scope=scope, filter=filter) for first, last in _runs(wanted))
+    )
     return [
         Candidate(entry)
         for entries in found
@@ -87,7 +89,9 @@ def _runs(places: Collection[int]) -> Iterator[tuple[int, int]]:
         yield run[0], run[-1]
 
 
-async def _read(store: MemoryAdapter, first: int, last: int, scope: Scope, filter: MemoryFilter) -> list[MemoryEntry]:
+async def _read(
+    store: MemoryAdapter, first: int, last: int, *, scope: Scope, filter: MemoryFilter
+) -> list[MemoryEntry]:
     native = filters_natively(store, filter)
     asked = filter if native else replace(filter, where=None)
     options = ListOptions(scope=scope, filter=asked, after=first - 1, limit=last - first + 1, include_embeddings=True)
