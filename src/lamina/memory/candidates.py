@@ -59,7 +59,7 @@ def complete_vectors(
     *,
     overlap: float | None,
 ) -> None:
-    """Tell how close each candidate is to the query's vector, if it has a vector itself; then drop the vectors."""
+    """Tell how close each candidate is to the query's vector, if it has a vector itself."""
     if vector is not None:
         comparable = [
             (each, each.entry.embedding)
@@ -73,5 +73,3 @@ def complete_vectors(
         wholes = cosines(vector, [embedding for _, embedding in unseen])
         for (candidate, _), whole in zip(unseen, wholes, strict=True):
             candidate.whole = whole
-    for candidate in candidates:
-        candidate.entry.embedding = None

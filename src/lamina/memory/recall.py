@@ -26,16 +26,17 @@ from lamina.domain.scope import Scope
 from lamina.domain.validation import check_unit_interval, check_whole_number
 from lamina.errors import EmbeddingDimensionError
 from lamina.memory.access import AccessCounters
-from lamina.memory.candidates import Candidate, complete_vectors, gather
+from lamina.memory.candidates import Candidate, gather
+from lamina.memory.comparing import Comparison, lend
 from lamina.memory.cutoff import cut_off, read_min_match
 from lamina.memory.fallback import scan_by_text, scan_by_vector
-from lamina.memory.fusion import fuse, least_match, text_share
+from lamina.memory.fusion import least_match, text_share
 from lamina.memory.inputs import Filters, read_mode, read_query
+from lamina.memory.neighbours import turns_near
 from lamina.memory.reading import count, filters_natively
 from lamina.memory.reranking import rerank, rerank_share
 from lamina.memory.runtime import Runtime
 from lamina.memory.scoring import contributions, score_breakdown, total_score
-from lamina.memory.surroundings import support
 from lamina.memory.wording import Wording
 from lamina.ports.embedder import weighted_parts
 from lamina.ports.events import EventName
@@ -254,28 +255,34 @@ class Recaller:
         embedder = self._runtime.space.embedder
         return embedder is not None and bool(weighted_parts(embedder, query, None))
 
-    async def _compare(self, fresh: Sequence[Candidate], search: _Search) -> None:
-        """Tell of each fresh candidate how close it is to the query, by all that is known."""
-        query = search.request.query
-        if search.overlap is None and search.wants_text:
-            search.overlap = max((each.text for each in fresh if each.text is not None), default=0.0)
-        complete_vectors(fresh, self._runtime.space.embedder, query, search.vector, overlap=search.overlap)
-        if search.wants_text:
-            await search.words.complete(fresh)
-        share = text_share(query)
-        for each in fresh:
-            each.similarity = fuse(each.vector, each.text, share)
-            each.match = fuse(each.whole, each.text, share)
-        is_first = not search.known
+    async def _compare(self, fresh: list[Candidate], search: _Search) -> None:
+        """Tell of each fresh candidate how close it is to the query, by all that is known.
+
+        The first ones get company: the turns around the best of them.
+        """
+        query, is_first = search.request.query, not search.known
+        if search.overlap is None and (search.wants_text or self._has_parts(query)):
+            search.overlap = await search.words.overlap(fresh, is_searched=search.wants_text)
+        words = search.words if search.wants_text else None
+        comparison = Comparison(query, words, self._runtime.space.embedder, search.vector, search.overlap)
+        await comparison.judge(fresh)
         if search.min_match is None:
             search.min_match = cut_off(search.request.min_match, [each.match for each in fresh], self._level(search))
+        if is_first:
+            fresh += await comparison.judge(await self._turns_near(fresh, search.request))
+        comparison.join(fresh)
         search.known += fresh
-        _lend(search, fresh)
+        lend(query, search.known, fresh, search.words.periods)
         if is_first and search.request.reranker is not None:
             problem = await rerank(search.request.reranker, query, fresh)
             if problem is not None:
                 search.degraded[problem] = None
-            _lend(search, fresh)
+            lend(query, search.known, fresh, search.words.periods)
+
+    async def _turns_near(self, candidates: Sequence[Candidate], request: RecallRequest) -> list[Candidate]:
+        runtime = self._runtime
+        lasting = [each for each in candidates if runtime.store_of(each.entry.layer) is runtime.adapter]
+        return await turns_near(runtime.adapter, lasting, scope=request.scope, filter=request.filter)
 
     def _level(self, search: _Search) -> float | None:
         """The match from where something has to do with the query; None where only words are compared."""
@@ -296,7 +303,7 @@ class Recaller:
         entry, scoring = candidate.entry, self._runtime.scoring
         breakdown = score_breakdown(candidate, request.filter.now, scoring)
         legs = candidate.hits
-        source = Source.BOTH if len(legs) > 1 else Source(next(iter(legs)))
+        source = Source.BOTH if len(legs) > 1 else Source(next(iter(legs), Source.CONVERSATION))
         explanation = None
         if request.explain:
             parts = contributions(breakdown, scoring)
@@ -367,14 +374,6 @@ class Recaller:
             periods=search.words.periods,
         )
         return Results(page, degraded=degraded, explanation=explanation)
-
-
-def _lend(search: _Search, fresh: Sequence[Candidate]) -> None:
-    """Tell what their surroundings add to the fresh ones, which are the last of all that is known."""
-    similarities = [each.similarity for each in search.known]
-    added = support(search.request.query, [each.entry for each in search.known], similarities, search.words.periods)
-    for each, lent in zip(fresh, added[len(added) - len(fresh) :], strict=True):
-        each.support = lent
 
 
 def _above(search: _Search) -> list[RecallResult]:

@@ -1,8 +1,8 @@
 """What stands around a memory in its conversation, who said it, and when it was: pure arithmetic.
 
 A turn of a conversation seldom answers a question alone: what answers it stands between turns that are close to the
-question too. So memories of one conversation lend each other similarity. Nothing is fetched for that: only
-candidates of the same recall count, and only what exceeds the closeness of its weaker half. A memory belongs to a
+question too. So memories of one conversation lend each other similarity. Only candidates of the same recall count,
+and only what exceeds the closeness of its weaker half. A memory belongs to a
 conversation if its `source` begins with `conversation:`, and stands beside those stored right before and after it
 from the same source. Where that is unknown, nothing is assumed. A long text stands more for itself than a short one,
 and borrows less. The figures are in `docs/retrieval.md`.
@@ -20,10 +20,10 @@ from lamina.domain.memory import MemoryEntry
 from lamina.domain.periods import Period
 from lamina.memory.dating import timeliness
 
-__all__ = ["support"]
+__all__ = ["NEIGHBOURS", "borrowing", "conversation_of", "support"]
 
 CONVERSATION: Final = "conversation:"
-NEIGHBOURS: Final = ((1, 0.3), (2, 0.15))
+NEIGHBOURS: Final = ((1, 0.2), (2, 0.1))
 """How much the next, and the next but one, lend."""
 
 CONVERSATION_SHARE: Final = 0.4
@@ -38,7 +38,7 @@ SPEAKER: Final = 0.08
 
 _WORD: Final = re.compile(r"\w+")
 
-_Place = tuple[str, str, str, str]
+Conversation = tuple[str, str, str, str]
 
 
 def support(
@@ -53,21 +53,26 @@ def support(
     known = [similarity + SPEAKER * is_named for similarity, is_named in zip(similarities, named, strict=True)]
     usual = fmean(sorted(known)[: max(1, len(known) // 2)]) if known else 0.0
     excess = [max(0.0, value - usual) for value in known]
-    conversations: dict[_Place, dict[int, float]] = defaultdict(dict)
+    conversations: dict[Conversation, dict[int, float]] = defaultdict(dict)
     for entry, value in zip(entries, excess, strict=True):
-        if (place := _place(entry)) is not None:
+        if (place := conversation_of(entry)) is not None:
             conversations[place][entry.seq] = value
     best = {place: sorted(members.values(), reverse=True) for place, members in conversations.items()}
     added = []
     timely = timeliness(query, entries, periods)
     for entry, own, is_named, of_time in zip(entries, excess, named, timely, strict=True):
-        place = _place(entry)
+        place = conversation_of(entry)
         lent = 0.0 if place is None else _lent(entry.seq, own, conversations[place], best[place])
-        added.append(SPEAKER * is_named + of_time + lent * SHORT / max(SHORT, len(entry.content)))
+        added.append(SPEAKER * is_named + of_time + lent * borrowing(entry))
     return added
 
 
-def _place(entry: MemoryEntry) -> _Place | None:
+def borrowing(entry: MemoryEntry) -> float:
+    """What the entry takes of what others lend it, in (0, 1]: all, unless it is long."""
+    return SHORT / max(SHORT, len(entry.content))
+
+
+def conversation_of(entry: MemoryEntry) -> Conversation | None:
     """The conversation that the entry is of: nobody else's of the same name."""
     if entry.source is None or not entry.source.startswith(CONVERSATION):
         return None

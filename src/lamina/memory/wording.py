@@ -32,6 +32,12 @@ class Wording:
         """How much of the query's words the entry holds, rare ones of the scope counting more."""
         return similarity(self.terms, await self._weights(), count_terms(index_terms(entry.content)))
 
+    async def overlap(self, candidates: Iterable[Candidate], *, is_searched: bool) -> float:
+        """How much of the query's words the best of these holds; where the keyword leg is searched, it has told."""
+        if is_searched:
+            return max((each.text for each in candidates if each.text is not None), default=0.0)
+        return max([await self.similarity(each.entry) for each in candidates], default=0.0) if self.terms else 0.0
+
     async def complete(self, candidates: Iterable[Candidate]) -> None:
         """Give each candidate that the keyword leg did not bring its keyword value, if there are words to look for.
 
