@@ -23,6 +23,7 @@ from lamina.ports.memory_requests import (
     META_TENANT,
     UNREVISED_FIELDS,
     UPDATABLE,
+    BothLegs,
     Capability,
     ListOptions,
     Order,
@@ -47,6 +48,7 @@ __all__ = [
     "META_TENANT",
     "UNREVISED_FIELDS",
     "UPDATABLE",
+    "BothLegs",
     "Capability",
     "ListOptions",
     "MemoryAdapter",
@@ -169,6 +171,16 @@ class MemoryAdapter(ABC):
         may rank a larger pool by a measure of their own first. Needs `Capability.TEXT`.
         """
         raise Unsupported(f"The {self.name} adapter", Capability.TEXT)
+
+    async def search_both(
+        self, embedding: Vector | None, query: str | None, options: SearchOptions, *, meta_key: str
+    ) -> BothLegs | None:
+        """Both searches at one moment, and a meta value, where that is cheaper than one by one; None where not.
+
+        A leg that is None is not asked for.
+        """
+        del embedding, query, options, meta_key
+        return None
 
     # Built on the core --------------------------------------------------------------------
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from lamina.domain.filters import MemoryFilter
-from lamina.domain.memory import MemoryEntry
+from lamina.domain.memory import MemoryEntry, Vector
 from lamina.domain.scope import Scope
 from lamina.domain.text import check_name, is_blank, is_clean
 from lamina.domain.validation import check_whole_number
@@ -25,7 +26,10 @@ __all__ = [
     "UPDATABLE",
     "Capability",
     "ListOptions",
+    "BothLegs",
     "Order",
+    "PoolEntry",
+    "PoolHit",
     "SearchHit",
     "SearchOptions",
     "TermStatistics",
@@ -163,6 +167,69 @@ class SearchHit:
     entry: MemoryEntry
     similarity: float
     native: bool = True
+
+
+class PoolEntry(Protocol):
+    """What a ranking reads of an entry that is made whole only if it comes out among the best."""
+
+    id: str
+    content: str
+    tenant: str
+    owner: str
+    namespace: str
+    relevance: float
+    access_count: int
+    seq: int
+    source: str | None
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """To be read only."""
+        ...
+
+    @property
+    def created_at(self) -> datetime:
+        """In UTC."""
+        ...
+
+    @property
+    def updated_at(self) -> datetime:
+        """In UTC."""
+        ...
+
+    @property
+    def embedding(self) -> Vector | None:
+        """The vector, if it was asked for."""
+        ...
+
+    def whole(self) -> MemoryEntry:
+        """A new entry with every field but the embedding."""
+        ...
+
+
+@dataclass(slots=True)
+class PoolHit:
+    """As `SearchHit`, of an entry that is not made whole yet."""
+
+    entry: PoolEntry
+    similarity: float
+    native: bool = True
+
+
+@dataclass(slots=True)
+class BothLegs:
+    """What `search_by_vector` and `search_by_text` give, each with what it would say of the other's finds."""
+
+    by_vector: list[PoolHit]
+    by_text: list[PoolHit]
+    cosines: Mapping[str, float]
+    """By id, of whatever either found and has a vector; empty without a query vector."""
+    similarities: Mapping[str, float]
+    """By id, of whatever either found, 0 where it holds no word; empty without a word to look for."""
+    statistics: TermStatistics | None
+    """Of all forms of the query's words, if they were looked for."""
+    meta: str | None
+    """What `load_meta` gives for the key, at the moment of the search."""
 
 
 @dataclass(frozen=True, slots=True)

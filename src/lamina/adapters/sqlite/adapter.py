@@ -14,7 +14,7 @@ from lamina.adapters._shared.entry_text import pack
 from lamina.adapters._shared.options import DEFAULT_TABLE
 from lamina.adapters.sqlite import checking, reading, words
 from lamina.adapters.sqlite.migrations import MIGRATIONS, CollectionTables, Migration
-from lamina.adapters.sqlite.partitions import expected_dimensions, resolve
+from lamina.adapters.sqlite.partitions import resolve
 from lamina.adapters.sqlite.tables import Collection, Tables
 from lamina.adapters.sqlite.writing import Writing
 from lamina.databases.sqlite.database import BUSY_TIMEOUT, READERS, Handle, SqliteDatabase, database_of
@@ -27,10 +27,10 @@ from lamina.domain.validation import check_vector
 from lamina.errors import (
     AdapterError,
     Conflict,
-    EmbeddingDimensionError,
     StoreDamaged,
 )
 from lamina.ports.memory_adapter import (
+    BothLegs,
     Capability,
     ListOptions,
     MemoryAdapter,
@@ -184,13 +184,11 @@ class SqliteAdapter(MemoryAdapter):
         packed = pack(embedding)
 
         def work(collection: Collection) -> builtins.list[SearchHit]:
-            expected = expected_dimensions(collection, options.scope.tenant)
-            if expected is None:
-                return []
-            if expected != len(embedding):
-                raise EmbeddingDimensionError(expected, len(embedding))
-            from lamina.adapters.sqlite.nearest import nearest  # here, because numpy takes long to import
+            from lamina.adapters.sqlite.both_legs import are_comparable  # here, because numpy takes long to import
+            from lamina.adapters.sqlite.nearest import nearest
 
+            if not are_comparable(collection, packed, options.scope):
+                return []
             reach = resolve(collection, options.scope, options.filter.layers)
             return _hits(collection, nearest(collection, packed, reach, options), options)
 
@@ -204,6 +202,21 @@ class SqliteAdapter(MemoryAdapter):
         def work(collection: Collection) -> builtins.list[SearchHit]:
             reach = resolve(collection, options.scope, options.filter.layers)
             return _hits(collection, words.matching(collection, terms, reach, options), options)
+
+        return await self._read(work)
+
+    async def search_both(
+        self, embedding: Vector | None, query: str | None, options: SearchOptions, *, meta_key: str
+    ) -> BothLegs | None:
+        if embedding is not None:
+            check_vector(embedding)
+        packed = None if embedding is None else pack(embedding)
+        terms = [] if query is None else query_terms(query)
+
+        def work(collection: Collection) -> BothLegs | None:
+            from lamina.adapters.sqlite.both_legs import search_both  # here, because numpy takes long to import
+
+            return search_both(collection, packed, terms, options, meta_key)
 
         return await self._read(work)
 

@@ -6,7 +6,7 @@ out what their known difference proves to be farther away than the `limit`-th be
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
 
@@ -17,12 +17,13 @@ from lamina.adapters._shared.where_sql import Sql, conjunction, is_plain, json_l
 from lamina.adapters.sqlite.codes import as_rows, cosines, decode, unit
 from lamina.adapters.sqlite.partitions import LAST, Reach
 from lamina.adapters.sqlite.reading import condition_of, keys_left_out
+from lamina.adapters.sqlite.small_scope import admitted_keys
 from lamina.adapters.sqlite.tables import Collection
 from lamina.adapters.sqlite.vectors import read_vectors
 from lamina.databases.sqlite.failures import damaged
 from lamina.ports.memory_adapter import SearchOptions
 
-__all__ = ["nearest"]
+__all__ = ["cosines_of", "nearest"]
 
 Keys = NDArray[np.int64]
 Numbers = NDArray[np.float64]
@@ -49,12 +50,22 @@ def nearest(collection: Collection, query: bytes, reach: Reach, options: SearchO
         candidates = _contenders(keys[seen], near[seen], off[seen], options.limit)
         return _best(collection, wanted, candidates, options.limit)
     has_vector = collection.tables.sql("EXISTS (SELECT 1 FROM {vectors} AS v WHERE v.key = m.key)")
-    admitted = _keys(collection, reach, conjunction([condition_of(collection, options.filter), Sql(has_vector)]))
+    condition = conjunction([condition_of(collection, options.filter), Sql(has_vector)])
+    admitted = np.array(admitted_keys(collection, reach, condition), np.int64)
     if len(admitted) > RESCORED_AT_ONCE:
         keys, near, off = _first_look(collection, wanted, reach)
         seen = np.isin(keys, admitted)
         admitted = _contenders(keys[seen], near[seen], off[seen], options.limit)
     return _best(collection, wanted, admitted, options.limit)
+
+
+def cosines_of(collection: Collection, query: bytes, keys: Iterable[int]) -> dict[int, float]:
+    """The exact cosine of each of these entries that has a vector."""
+    vectors = read_vectors(collection, keys)
+    if not vectors:
+        return {}
+    exact = cosines(as_rows(list(vectors.values())), as_rows([query])[0])
+    return dict(zip(vectors, exact.tolist(), strict=True))
 
 
 def _contenders(keys: Keys, near: Numbers, off: Numbers, limit: int) -> Keys:
@@ -118,11 +129,3 @@ def _best(collection: Collection, wanted: Numbers, candidates: Keys, limit: int)
         raise damaged("a vector belongs to no memory")
     ranked = sorted(zip(keys.tolist(), exact.tolist(), strict=True), key=lambda pair: (-pair[1], ids[pair[0]]))
     return ranked[:limit]
-
-
-def _keys(collection: Collection, reach: Reach, condition: Sql) -> Keys:
-    """The keys in reach that meet the condition."""
-    query = "SELECT m.key FROM {scoped} WHERE {reach} AND {condition}"
-    parameters = (*reach.condition.parameters, *condition.parameters)
-    rows = collection.execute(query, parameters, reach=reach.condition.text, condition=condition.text)
-    return np.array([key for (key,) in rows], np.int64)
