@@ -215,7 +215,9 @@ class Matcher:
             count = found.count(form)
             for place in places[form]:
                 most[place] = max(count, most.get(place, 0))
-        shares = [self._weights[place] * min(1.0, most[place] * _FULL / (most[place] + missing)) for place in sorted(most)]
+        shares = [
+            self._weights[place] * min(1.0, most[place] * _FULL / (most[place] + missing)) for place in sorted(most)
+        ]
         return min(1.0, sum(shares) / self._total)
 
     def most(self, place: int) -> float:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from lamina.domain.memory import MemoryEntry
 from lamina.domain.recall import ScoreBreakdown
 from lamina.memory.candidates import Candidate
+from lamina.ports.memory_requests import PoolEntry
 
 if TYPE_CHECKING:
     from lamina.settings import ScoringConfig
@@ -31,10 +32,9 @@ def frequency(count: int, cap: int) -> float:
     return min(1.0, log1p(count) / log1p(cap))
 
 
-def age_hours(entry: MemoryEntry, now: datetime) -> float:
+def age_hours(entry: MemoryEntry | PoolEntry, now: datetime) -> float:
     """Hours since the memory was created or last changed or confirmed; never negative."""
-    newest = max(entry.created_at, entry.updated_at)
-    return max(0.0, (now - newest).total_seconds() / 3600)
+    return max(0.0, (now - entry.last_changed_at).total_seconds() / 3600)
 
 
 def score_breakdown(candidate: Candidate, now: datetime, scoring: ScoringConfig) -> ScoreBreakdown:
@@ -42,7 +42,7 @@ def score_breakdown(candidate: Candidate, now: datetime, scoring: ScoringConfig)
 
     The access count is the one before this recall.
     """
-    entry = candidate.entry
+    entry = candidate.view
     return ScoreBreakdown(
         similarity=min(1.0, candidate.similarity + candidate.support),
         recency=recency(age_hours(entry, now), scoring.recency_half_life, scoring.recency_curve),
@@ -68,4 +68,10 @@ def total_score(breakdown: ScoreBreakdown, scoring: ScoringConfig, *, version: i
     """The weighted sum of the components, limited to [0, 1]; for version 1, similarity times relevance."""
     if version == 1:
         return breakdown.similarity * breakdown.relevance
-    return min(1.0, max(0.0, sum(contributions(breakdown, scoring).values())))
+    parts = (
+        breakdown.similarity * scoring.similarity_weight,
+        breakdown.recency * scoring.recency_weight,
+        breakdown.frequency * scoring.frequency_weight,
+        breakdown.relevance * scoring.relevance_weight,
+    )
+    return min(1.0, max(0.0, sum(parts)))

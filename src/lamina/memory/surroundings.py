@@ -17,6 +17,7 @@ from statistics import fmean
 from typing import Final
 
 from lamina.domain.memory import MemoryEntry
+from lamina.ports.memory_requests import PoolEntry
 
 __all__ = ["support"]
 
@@ -39,7 +40,7 @@ _WORD: Final = re.compile(r"\w+")
 _Place = tuple[str, str, str, str]
 
 
-def support(query: str, entries: Sequence[MemoryEntry], similarities: Sequence[float]) -> list[float]:
+def support(query: str, entries: Sequence[MemoryEntry | PoolEntry], similarities: Sequence[float]) -> list[float]:
     """What is added to each entry's similarity, for each in order; never negative.
 
     `metadata["speaker"]` is who said it.
@@ -61,7 +62,7 @@ def support(query: str, entries: Sequence[MemoryEntry], similarities: Sequence[f
     return added
 
 
-def _place(entry: MemoryEntry) -> _Place | None:
+def _place(entry: MemoryEntry | PoolEntry) -> _Place | None:
     """The conversation that the entry is of: nobody else's of the same name."""
     if entry.source is None or not entry.source.startswith(CONVERSATION):
         return None
@@ -75,7 +76,7 @@ def _lent(seq: int, own: float, members: Mapping[int, float], best: Sequence[flo
     return near + CONVERSATION_SHARE * others / BEST_OF_CONVERSATION
 
 
-def _named(query: str, entries: Sequence[MemoryEntry]) -> list[bool]:
+def _named(query: str, entries: Sequence[MemoryEntry | PoolEntry]) -> list[bool]:
     """Whether the query names each entry's speaker; none, if it names all who spoke or nobody."""
     words = set(_WORD.findall(query.casefold()))
     speakers = [str(entry.metadata.get("speaker") or "").casefold() for entry in entries]

@@ -24,9 +24,9 @@ __all__ = [
     "META_TENANT",
     "UNREVISED_FIELDS",
     "UPDATABLE",
+    "BothLegs",
     "Capability",
     "ListOptions",
-    "BothLegs",
     "Order",
     "PoolEntry",
     "PoolHit",
@@ -188,13 +188,8 @@ class PoolEntry(Protocol):
         ...
 
     @property
-    def created_at(self) -> datetime:
-        """In UTC."""
-        ...
-
-    @property
-    def updated_at(self) -> datetime:
-        """In UTC."""
+    def last_changed_at(self) -> datetime:
+        """When it was created, changed or confirmed last, in UTC."""
         ...
 
     @property

@@ -8,11 +8,12 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from os import PathLike
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from lamina.adapters._shared.entry_text import pack
 from lamina.adapters._shared.options import DEFAULT_TABLE
 from lamina.adapters.sqlite import checking, reading, words
+from lamina.adapters.sqlite.kept_codes import KEPT_BYTES, KeptCodes
 from lamina.adapters.sqlite.migrations import MIGRATIONS, CollectionTables, Migration
 from lamina.adapters.sqlite.partitions import resolve
 from lamina.adapters.sqlite.tables import Collection, Tables
@@ -23,7 +24,7 @@ from lamina.domain.filters import MemoryFilter
 from lamina.domain.lexical import query_terms
 from lamina.domain.memory import UNSET, Layer, MemoryEntry, Unset, Vector
 from lamina.domain.scope import Scope
-from lamina.domain.validation import check_vector
+from lamina.domain.validation import check_vector, check_whole_number
 from lamina.errors import (
     AdapterError,
     Conflict,
@@ -48,6 +49,8 @@ __all__ = ["SqliteAdapter"]
 
 T = TypeVar("T")
 
+MOST_KEPT_BYTES: Final = 2**40
+
 
 class SqliteAdapter(MemoryAdapter):
     """Memories in one SQLite file, on the standard library alone.
@@ -61,6 +64,8 @@ class SqliteAdapter(MemoryAdapter):
         busy_timeout: How long, in seconds, a call waits for another process that is writing.
         readers: How many threads read beside the one that writes; with 0 that one does both.
         backup: Whether the file is copied beside itself before a newer Lamina changes its layout.
+        kept_bytes: How much memory vectors that were searched may take, in eight bits per number, so that the next
+            search need not read them; with 0 none are kept.
 
     Any number of tasks, event loops, threads and processes may use one file at the same time. A
     process that was forked off must call `initialize` itself.
@@ -89,7 +94,9 @@ class SqliteAdapter(MemoryAdapter):
         busy_timeout: float = BUSY_TIMEOUT,
         readers: int = READERS,
         backup: bool = True,
+        kept_bytes: int = KEPT_BYTES,
     ) -> None:
+        self._kept = KeptCodes(check_whole_number("kept_bytes", kept_bytes, 0, MOST_KEPT_BYTES))
         self._database = database_of(path, database, busy_timeout=busy_timeout, readers=readers, backup=backup)
         self._tables = Tables(table)
         self._handle: Handle | None = None
@@ -107,6 +114,7 @@ class SqliteAdapter(MemoryAdapter):
     async def close(self) -> None:
         with self._changing:
             handle, self._handle = self._handle, None
+        self._kept.clear()
         if handle is not None:
             await handle.leave()
 
@@ -294,7 +302,7 @@ class SqliteAdapter(MemoryAdapter):
         return await self._opened().write(self._on_collection(work))
 
     def _on_collection(self, work: Callable[[Collection], T]) -> Callable[[sqlite3.Connection], T]:
-        return lambda connection: work(Collection(connection, self._tables))
+        return lambda connection: work(Collection(connection, self._tables, self._kept))
 
     async def _write(self, change: Callable[[Writing], T]) -> T:
         def work(collection: Collection) -> T:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from lamina.adapters.sqlite.nearest import cosines_of, nearest
 from lamina.adapters.sqlite.partitions import expected_dimensions, resolve
 from lamina.adapters.sqlite.reading import meta_value, rows_by_key
-from lamina.adapters.sqlite.rows import StoredEntry
+from lamina.adapters.sqlite.rows import ID, StoredEntry
 from lamina.adapters.sqlite.small_scope import SmallScope, is_small
 from lamina.adapters.sqlite.tables import Collection
 from lamina.adapters.sqlite.vectors import read_vectors
@@ -32,10 +32,12 @@ def search_both(
     if query is not None and are_comparable(collection, query, options.scope):
         near = dict(nearest(collection, query, reach, options))
     words = SmallScope(collection, terms, whole, options.filter.now) if terms else None
-    held = {} if words is None else dict(words.best(reach, options))
+    held = {} if words is None else words.best(reach, options)
+    rows = rows_by_key(collection, dict.fromkeys([*near, *held]))
+    best = sorted(held.items(), key=lambda pair: (-pair[1], rows[pair[0]][ID]))[: options.limit]
+    held = dict(best)
 
     keys = [*near, *(key for key in held if key not in near)]
-    rows = rows_by_key(collection, keys)
     vectors = read_vectors(collection, keys) if options.include_embeddings else {}
     entries = {key: StoredEntry(rows[key], vectors.get(key)) for key in keys}
     others = [] if query is None else [key for key in keys if key not in near]

@@ -34,6 +34,7 @@ __all__ = [
     "find_twins",
     "get",
     "history",
+    "ids_by_key",
     "keys_left_out",
     "left_out",
     "list_entries",
@@ -157,6 +158,20 @@ def rows_by_key(collection: Collection, keys: Iterable[int]) -> dict[int, tuple[
     if not found.keys() >= set(keys):
         raise damaged("an index leads to a memory that is not there, or whose partition is not")
     return found
+
+
+def ids_by_key(collection: Collection, keys: Iterable[int]) -> dict[int, str]:
+    """The ids of the entries of these keys.
+
+    Raises:
+        StoreDamaged: one of the keys leads to no entry.
+    """
+    keys = list(keys)
+    query = "SELECT key, id FROM {memories} WHERE key IN (SELECT value FROM json_each(?))"
+    ids = dict(collection.execute(query, (json_list(keys),)).fetchall())
+    if len(ids) < len(keys):
+        raise damaged("an index leads to a memory that is not there")
+    return ids
 
 
 def find_duplicate(collection: Collection, reach: Reach, digest: str, now: datetime) -> int | None:

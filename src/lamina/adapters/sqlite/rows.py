@@ -13,7 +13,7 @@ from lamina.domain.instants import from_micros, to_micros
 from lamina.domain.memory import Layer, MemoryEntry, Trust, Vector
 from lamina.errors import StoreDamaged
 
-__all__ = ["STORED", "StoredEntry", "entry_of", "selected", "values_of", "version_of", "written"]
+__all__ = ["ID", "STORED", "StoredEntry", "entry_of", "selected", "values_of", "version_of", "written"]
 
 STORED: Final = tuple(
     (
@@ -32,6 +32,9 @@ _JSON: Final = "tags derived_from metadata".split()
 _EMPTY: Final = {"tags": "[]", "derived_from": "[]", "metadata": "{}"}
 _READ: Final = (*_PLAIN, *_INSTANTS, *_JSON, "trust")
 _PLACE: Final = ("owner", "namespace", "layer")
+
+ID: Final = _READ.index("id")
+"""Where the id stands in a row of `selected()`."""
 
 
 def selected() -> str:
@@ -88,14 +91,9 @@ class StoredEntry:
         return self._metadata
 
     @property
-    def created_at(self) -> datetime:
-        """In UTC."""
-        return from_micros(self._row[12])
-
-    @property
-    def updated_at(self) -> datetime:
-        """In UTC."""
-        return from_micros(self._row[13])
+    def last_changed_at(self) -> datetime:
+        """When it was created, changed or confirmed last, in UTC."""
+        return from_micros(max(self._row[12], self._row[13]))
 
     @property
     def embedding(self) -> Vector | None:

@@ -6,7 +6,7 @@ an entry can be worth at most, and the texts of entries are read, best first, as
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -38,14 +38,10 @@ def is_small(reach: Reach) -> bool:
     return reach.size is not None and reach.size <= SMALL
 
 
-def texts_of(collection: Collection, keys: Iterable[int]) -> Iterator[tuple[int, str, list[str]]]:
-    """Key, id and terms, as `index_terms` gave them, of those of the keys that have a text."""
-    query = (
-        "SELECT m.key, m.id, t.c0 FROM {memories} AS m JOIN {text_content} AS t ON t.id = m.key "
-        "WHERE m.key IN (SELECT value FROM json_each(?))"
-    )
-    for key, id, words in collection.execute(query, (json_list(keys),)):
-        yield key, id, words.split(" ")
+def texts_of(collection: Collection, keys: Iterable[int]) -> list[tuple[int, str]]:
+    """Key and terms, as `index_terms` gave them, with spaces between, of those of the keys that have a text."""
+    query = "SELECT id, c0 FROM {text_content} WHERE id IN (SELECT value FROM json_each(?))"
+    return collection.execute(query, (json_list(keys),)).fetchall()
 
 
 def admitted_keys(collection: Collection, reach: Reach, condition: Sql) -> list[int]:
@@ -70,7 +66,7 @@ class SmallScope:
         self._collection = collection
         self._terms = terms
         living = MemoryFilter(now=now)
-        self._standing = {form: self._keys_with(form, reach) for term in terms for form in term.forms}
+        self._standing = self._keys_with({form: None for term in terms for form in term.forms}, reach)
         dead = set(keys_left_out(collection, reach, living))
         frequencies = {form: len(keys) for form, keys in self._standing.items()}
         if dead:
@@ -78,52 +74,64 @@ class SmallScope:
         self.statistics = TermStatistics(count(collection, reach, living), frequencies)
         self.matcher = Matcher(terms, term_weights(terms, self.statistics.documents, frequencies))
 
-    def best(self, reach: Reach, options: SearchOptions) -> list[tuple[int, float]]:
-        """The keys and similarities of the most similar entries in reach that the filter admits, ties by id."""
+    def best(self, reach: Reach, options: SearchOptions) -> dict[int, float]:
+        """The keys and similarities of the most similar entries in reach that the filter admits, in no order.
+
+        More than the limit if there are equally similar ones: their ids are to decide.
+        """
         import numpy as np
 
         keys, most = self._bounds(reach, options)
         order = np.argsort(-most)
         keys, most = keys[order], most[order]
-        ranked: list[tuple[float, str, int]] = []
+        found: dict[int, float] = {}
+        least = 0.0
         start, end = 0, options.limit
         while start < end:
-            for key, id, words in texts_of(self._collection, keys[start:end].tolist()):
-                ranked.append((-self.matcher.similarity(words), id, key))
-            ranked.sort()
-            del ranked[options.limit :]
-            least = -ranked[-1][0] if len(ranked) == options.limit else 0.0
+            found |= self.similarities(keys[start:end].tolist())
+            if len(found) >= options.limit:
+                least = sorted(found.values(), reverse=True)[options.limit - 1]
             possible = int(np.count_nonzero(most >= least - ROUNDING))
             start, end = end, min(possible, end + READ_AT_ONCE)
-        return [(key, -negated) for negated, _, key in ranked]
+        return {key: value for key, value in found.items() if value >= least}
 
     def similarities(self, keys: Iterable[int]) -> dict[int, float]:
         """How much of the query each of these entries holds."""
-        return {key: self.matcher.similarity(words) for key, _, words in texts_of(self._collection, keys)}
+        similarity = self.matcher.similarity
+        return {key: similarity(words.split(" ")) for key, words in texts_of(self._collection, keys)}
 
-    def _keys_with(self, form: str, reach: Reach) -> list[int]:
-        query = "SELECT rowid FROM {text} WHERE {text} MATCH ? AND rowid BETWEEN ? AND ?"
-        quoted = '"' + form.replace('"', '""') + '"'
-        found: list[int] = []
-        for partition in reach.few or ():
-            found += [key for (key,) in self._collection.execute(query, (quoted, *bounds(partition)))]
+    def _keys_with(self, forms: Iterable[str], reach: Reach) -> dict[str, list[int]]:
+        """The entries in reach that hold each form."""
+        query = self._collection.tables.sql("SELECT rowid FROM {text} WHERE {text} MATCH ? AND rowid BETWEEN ? AND ?")
+        ranges = [bounds(partition) for partition in reach.few or ()]
+        found = {}
+        for form in forms:
+            quoted = '"' + form.replace('"', '""') + '"'
+            rows = [self._collection.connection.execute(query, (quoted, *each)) for each in ranges]
+            found[form] = [key for keys in rows for (key,) in keys]
         return found
+
+    def _keys_of(self, term: Term) -> NDArray[np.int64]:
+        """The entries in reach that hold some form of the term, each once."""
+        import numpy as np
+
+        lists = [keys for form in term.forms if (keys := self._standing[form])]
+        found = np.array([key for keys in lists for key in keys], np.int64)
+        return found if len(lists) < 2 else np.unique(found)  # noqa: PLR2004
 
     def _bounds(self, reach: Reach, options: SearchOptions) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The admitted entries that hold some of the words, and what each can be worth at most."""
         import numpy as np
 
-        by_term = [
-            np.unique(np.array([key for form in term.forms for key in self._standing[form]], np.int64))
-            for term in self._terms
-        ]
+        by_term = [self._keys_of(term) for term in self._terms]
         keys, places = np.unique(np.concatenate(by_term), return_inverse=True)
         worth = np.repeat([self.matcher.most(place) for place in range(len(by_term))], [len(each) for each in by_term])
-        most = np.bincount(places, worth, len(keys))
+        most = np.bincount(places, worth, len(keys)).astype(np.float64)
         seen = np.isin(keys >> 32, reach.few or ())
         if is_plain(options.filter):
             gone = keys_left_out(self._collection, reach, options.filter)
-            seen &= ~np.isin(keys, np.array(gone, np.int64))
+            if gone:
+                seen &= ~np.isin(keys, np.array(gone, np.int64))
         else:
             admitted = admitted_keys(self._collection, reach, condition_of(self._collection, options.filter))
             seen &= np.isin(keys, np.array(admitted, np.int64))

@@ -79,7 +79,10 @@ class VectorWriter:
         for partition, growth in self._growth.items():
             data = next(iter(pending[partition].values()), None)
             dimensions = None if data is None else len(data) // 4
-            query = "UPDATE {partitions} SET vectors = vectors + ?, dimensions = coalesce(?, dimensions) WHERE id = ?"
+            query = (  # the state is random, for a count would begin anew with a partition that is made anew
+                "UPDATE {partitions} SET vectors = vectors + ?, dimensions = coalesce(?, dimensions), "
+                "state = random() WHERE id = ?"
+            )
             self._collection.execute(query, (growth, dimensions, partition))
 
     def _write(self, partition: int, new: dict[int, bytes]) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from lamina.adapters._shared.where_sql import Sql, is_plain
 from lamina.adapters.sqlite.partitions import Reach, bounds, resolve
-from lamina.adapters.sqlite.reading import condition_of, count, left_out
+from lamina.adapters.sqlite.reading import condition_of, count, ids_by_key, left_out
 from lamina.adapters.sqlite.small_scope import SmallScope, is_small, texts_of
 from lamina.adapters.sqlite.tables import Collection
 from lamina.domain.filters import MemoryFilter
@@ -38,14 +38,16 @@ def matching(
         return []
     whole = reach if options.filter.layers is None else resolve(collection, options.scope)
     if is_small(whole):
-        return SmallScope(collection, terms, whole, options.filter.now).best(reach, options)
+        best = SmallScope(collection, terms, whole, options.filter.now).best(reach, options)
+        ids = ids_by_key(collection, best)
+        return sorted(best.items(), key=lambda pair: (-pair[1], ids[pair[0]]))[: options.limit]
     pool = _pool(collection, terms, reach, options)
     if not pool:
         return []
     matcher = Matcher(terms, _weights(collection, terms, whole, options.filter.now))
-    ranked = []
-    for key, id, words in texts_of(collection, pool):
-        ranked.append((-matcher.similarity(words), pool[key], id, key))
+    ids = ids_by_key(collection, pool)
+    texts = texts_of(collection, pool)
+    ranked = [(-matcher.similarity(words.split(" ")), pool[key], ids[key], key) for key, words in texts]
     return [(key, -negated) for negated, _, _, key in sorted(ranked)[: options.limit]]
 
 
