@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import lru_cache
 from math import exp, log, log1p
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ def recency(hours: float, half_life: float, curve: str) -> float:
     return exp(-rate * max(hours, 0.0) / half_life)
 
 
+@lru_cache(maxsize=1024)
 def frequency(count: int, cap: int) -> float:
     """How often the memory was recalled, in [0, 1]: log(1 + count) / log(1 + cap), at most 1."""
     return min(1.0, log1p(count) / log1p(cap))

@@ -50,7 +50,7 @@ class Wording:
                 candidate.text = self._told.get(candidate.view.id)
             if candidate.text is None:
                 candidate.text = await self.similarity(candidate.view)
-            if names := names_in(candidate.view.metadata):
+            if (metadata := candidate.view.metadata) and (names := names_in(metadata)):
                 await self._weights()
                 if is_called(names, forms, self._strange):
                     candidate.text = 1.0
