@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from lamina.domain.recall import HitExplanation, RecallResult, ScoreBreakdown, Source
+from lamina.domain.recall import HitExplanation, RecallResult, Source
 from lamina.memory.candidates import Candidate
-from lamina.memory.scoring import contributions, score_breakdown, total_score
+from lamina.memory.scoring import Components, components, contributions, score_breakdown, total_score
 
 if TYPE_CHECKING:
     from lamina.settings import ScoringConfig
@@ -23,7 +23,7 @@ class Ranked:
 
     candidate: Candidate
     score: float
-    breakdown: ScoreBreakdown
+    components: Components
 
     @property
     def id(self) -> str:
@@ -39,10 +39,11 @@ class Ranked:
             source = Source.TEXT if candidate.in_vector is None else Source.VECTOR
         explanation = None
         if scoring is not None:
-            parts = contributions(self.breakdown, scoring)
+            parts = contributions(self.components, scoring)
             legs = candidate.leg_hits()
             explanation = HitExplanation(*legs, parts, candidate.support, candidate.rerank)
-        return RecallResult(candidate.entry, self.score, self.breakdown, source, explanation)
+        breakdown = score_breakdown(candidate, self.components)
+        return RecallResult(candidate.entry, self.score, breakdown, source, explanation)
 
 
 def ranked(candidates: Iterable[Candidate], now: datetime, scoring: ScoringConfig, *, version: int) -> list[Ranked]:
@@ -52,10 +53,10 @@ def ranked(candidates: Iterable[Candidate], now: datetime, scoring: ScoringConfi
     """
     scored = []
     for candidate in candidates:
-        breakdown = score_breakdown(candidate, now, scoring)
-        score = total_score(breakdown, scoring, version=version)
+        parts = components(candidate, now, scoring)
+        score = total_score(parts, scoring, version=version)
         text_rank = float("inf") if candidate.in_text is None else candidate.in_text[0]
         place = (candidate.rerank is None, -score, text_rank, candidate.view.id)
-        scored.append((place, Ranked(candidate, score, breakdown)))
+        scored.append((place, Ranked(candidate, score, parts)))
     scored.sort(key=lambda pair: pair[0])
     return [each for _, each in scored]

@@ -231,7 +231,7 @@ def _above(search: Search) -> list[Ranked]:
 
 def _matching(search: Search) -> list[Ranked]:
     least = search.min_match or 0.0
-    return [each for each in search.ranked if (each.breakdown.match or 0.0) >= least]
+    return [each for each in search.ranked if each.candidate.match >= least]
 
 
 def _scores(ranked: Iterable[Ranked]) -> dict[str, float]:

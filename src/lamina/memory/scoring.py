@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from functools import lru_cache
 from math import exp, log, log1p
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from lamina.domain.memory import MemoryEntry
 from lamina.domain.recall import ScoreBreakdown
@@ -15,7 +15,19 @@ from lamina.ports.memory_requests import PoolEntry
 if TYPE_CHECKING:
     from lamina.settings import ScoringConfig
 
-__all__ = ["age_hours", "contributions", "frequency", "recency", "score_breakdown", "total_score"]
+__all__ = [
+    "Components",
+    "age_hours",
+    "components",
+    "contributions",
+    "frequency",
+    "recency",
+    "score_breakdown",
+    "total_score",
+]
+
+Components: TypeAlias = tuple[float, float, float, float]
+"""Similarity, recency, frequency and relevance, each in [0, 1]."""
 
 
 def recency(hours: float, half_life: float, curve: str) -> float:
@@ -39,41 +51,43 @@ def age_hours(entry: MemoryEntry | PoolEntry, now: datetime) -> float:
     return max(0.0, (now - entry.last_changed_at).total_seconds() / 3600)
 
 
-def score_breakdown(candidate: Candidate, now: datetime, scoring: ScoringConfig) -> ScoreBreakdown:
+def components(candidate: Candidate, now: datetime, scoring: ScoringConfig) -> Components:
     """The four components, from the legs' similarities and their fused value with what surroundings add.
 
     The access count is the one before this recall.
     """
     entry = candidate.view
-    return ScoreBreakdown(
-        similarity=min(1.0, candidate.similarity + candidate.support),
-        recency=recency(age_hours(entry, now), scoring.recency_half_life, scoring.recency_curve),
-        frequency=frequency(entry.access_count, scoring.frequency_cap),
-        relevance=entry.relevance,
-        vector=candidate.vector,
-        text=candidate.text,
-        match=candidate.match,
+    return (
+        min(1.0, candidate.similarity + candidate.support),
+        recency(age_hours(entry, now), scoring.recency_half_life, scoring.recency_curve),
+        frequency(entry.access_count, scoring.frequency_cap),
+        entry.relevance,
     )
 
 
-def contributions(breakdown: ScoreBreakdown, scoring: ScoringConfig) -> dict[str, float]:
+def score_breakdown(candidate: Candidate, components: Components) -> ScoreBreakdown:
+    """The components by name, and what the legs say."""
+    return ScoreBreakdown(*components, vector=candidate.vector, text=candidate.text, match=candidate.match)
+
+
+def contributions(components: Components, scoring: ScoringConfig) -> dict[str, float]:
     """Each component times its weight; their sum, limited to [0, 1], is the score."""
-    return {
-        "similarity": breakdown.similarity * scoring.similarity_weight,
-        "recency": breakdown.recency * scoring.recency_weight,
-        "frequency": breakdown.frequency * scoring.frequency_weight,
-        "relevance": breakdown.relevance * scoring.relevance_weight,
-    }
+    names = ("similarity", "recency", "frequency", "relevance")
+    return dict(zip(names, _weighted(components, scoring), strict=True))
 
 
-def total_score(breakdown: ScoreBreakdown, scoring: ScoringConfig, *, version: int = 2) -> float:
+def total_score(components: Components, scoring: ScoringConfig, *, version: int = 2) -> float:
     """The weighted sum of the components, limited to [0, 1]; for version 1, similarity times relevance."""
     if version == 1:
-        return breakdown.similarity * breakdown.relevance
-    parts = (
-        breakdown.similarity * scoring.similarity_weight,
-        breakdown.recency * scoring.recency_weight,
-        breakdown.frequency * scoring.frequency_weight,
-        breakdown.relevance * scoring.relevance_weight,
+        return components[0] * components[3]
+    return min(1.0, max(0.0, sum(_weighted(components, scoring))))
+
+
+def _weighted(components: Components, scoring: ScoringConfig) -> Components:
+    similarity, recent, frequent, relevance = components
+    return (
+        similarity * scoring.similarity_weight,
+        recent * scoring.recency_weight,
+        frequent * scoring.frequency_weight,
+        relevance * scoring.relevance_weight,
     )
-    return min(1.0, max(0.0, sum(parts)))

@@ -46,17 +46,19 @@ def support(query: str, entries: Sequence[MemoryEntry | PoolEntry], similarities
     `metadata["speaker"]` is who said it.
     """
     named = _named(query, entries)
+    places = [_place(entry) for entry in entries]
+    if not any(places):
+        return [SPEAKER * is_named for is_named in named]
     known = [similarity + SPEAKER * is_named for similarity, is_named in zip(similarities, named, strict=True)]
     usual = fmean(sorted(known)[: max(1, len(known) // 2)]) if known else 0.0
     excess = [max(0.0, value - usual) for value in known]
     conversations: dict[_Place, dict[int, float]] = defaultdict(dict)
-    for entry, value in zip(entries, excess, strict=True):
-        if (place := _place(entry)) is not None:
+    for entry, place, value in zip(entries, places, excess, strict=True):
+        if place is not None:
             conversations[place][entry.seq] = value
     best = {place: sorted(members.values(), reverse=True) for place, members in conversations.items()}
     added = []
-    for entry, own, is_named in zip(entries, excess, named, strict=True):
-        place = _place(entry)
+    for entry, place, own, is_named in zip(entries, places, excess, named, strict=True):
         lent = 0.0 if place is None else _lent(entry.seq, own, conversations[place], best[place])
         added.append(SPEAKER * is_named + lent * SHORT / max(SHORT, len(entry.content)))
     return added
@@ -78,6 +80,8 @@ def _lent(seq: int, own: float, members: Mapping[int, float], best: Sequence[flo
 
 def _named(query: str, entries: Sequence[MemoryEntry | PoolEntry]) -> list[bool]:
     """Whether the query names each entry's speaker; none, if it names all who spoke or nobody."""
+    if not any(entry.metadata for entry in entries):
+        return [False] * len(entries)
     words = set(_WORD.findall(query.casefold()))
     speakers = [str(entry.metadata.get("speaker") or "").casefold() for entry in entries]
     named = [bool(speaker) and words.issuperset(_WORD.findall(speaker)) for speaker in speakers]
