@@ -5,9 +5,10 @@ PYTHON ?= python3
 WORKERS ?= 3
 VENV := .venv
 PY := $(VENV)/bin/python
+BENCH := .venv-bench
 SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml README.md
 
-.PHONY: demo test check coverage generate lock clean
+.PHONY: demo test check coverage generate eval lock bench-lock clean
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/lamina demo
@@ -48,5 +49,22 @@ $(VENV)/.locked: requirements.lock requirements-model.lock
 lock: $(VENV)/.locked
 	scripts/lock $(PY)
 
+# The table of docs/retrieval.md, of every set in the folder DATA: `make eval DATA=sets`, for a sample `EVAL=--quick`.
+# What is in REPORT already is not done again.
+REPORT ?= report
+eval: $(BENCH)/.installed
+	$(BENCH)/bin/python benchmarks/retrieval.py $(DATA) --out $(REPORT) --cache $(REPORT)/vectors.db $(EVAL)
+
+# The products that Lamina is compared with, and Lamina's sources beside them: an environment of its own.
+$(BENCH)/.installed: benchmarks/requirements.lock
+	$(PYTHON) -m venv --clear $(BENCH)
+	$(BENCH)/bin/python -m pip install --quiet --upgrade 'pip>=25'
+	$(BENCH)/bin/python -m pip install --quiet --require-hashes --requirement benchmarks/requirements.lock
+	$(BENCH)/bin/python -m pip install --quiet --no-deps --editable .
+	touch $@
+
+bench-lock: $(VENV)/.locked
+	scripts/lock-benchmarks $(PY)
+
 clean:
-	rm -rf .venv .venv-newest dist
+	rm -rf .venv .venv-newest .venv-bench dist

@@ -11,6 +11,12 @@ WriteSet = Callable[..., Path]
 
 
 @pytest.fixture
+def benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their modules can be imported."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+
+
+@pytest.fixture
 def write_set(tmp_path: Path) -> WriteSet:
     """Writes a set of rows of documents and of queries, and of labels by the name of their file."""
 

@@ -148,6 +148,7 @@ async def evaluate(
     *,
     embedder: DiskCachedEmbedder | None = None,
     configuration: Mapping[str, Any] | None = None,
+    others: Mapping[str, Ranking] | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Store the set's documents in the engine, which must be empty, then recall each query.
@@ -155,7 +156,8 @@ async def evaluate(
     Each group is a namespace of its own. A query's recall at depth k is the share of its evidence among the first
     k results; figures are means over the queries that have evidence: in each category, over all of them, and over
     all but those whose category is to be left out. `embedder` is the engine's own, to tell its time from that of
-    the recall. `configuration` is kept in the report.
+    the recall. `configuration` is kept in the report. `others` are rankings that came from elsewhere, by the name
+    to show them under; they are measured as those of the baselines are.
     """
     asking = asking or Asking()
     tell = progress or (lambda _step, _done, _total: None)
@@ -167,8 +169,8 @@ async def evaluate(
     for mode in asking.modes:
         ways[mode.value] = answers = await run.answers(with_evidence, mode)
         abstention.append(await run.abstention(mode, answers))
-    if asking.baselines:
-        ways |= {BASELINE + name: run.priced(ranking) for name, ranking in (await _baselines(run)).items()}
+    rankings = {**(await _baselines(run) if asking.baselines else {}), **(others or {})}
+    ways |= {name: run.priced(ranking) for name, ranking in rankings.items()}
     measured = [
         _measured(query, way, answers[query.id], asking) for way, answers in ways.items() for query in with_evidence
     ]
@@ -271,6 +273,7 @@ class _Run:
 
 
 async def _baselines(run: _Run) -> dict[str, Ranking]:
+    """By the names to show them under."""
     # As deep as the budget may reach; what a baseline ranks costs nothing but its own time.
     depth = max(*run.asking.depths, GRADED_DEPTH, run.asking.budget // 10)
     rankings = {each.name: each.rank(run.dataset, depth) for each in BASELINES if each.is_available}
@@ -279,7 +282,7 @@ async def _baselines(run: _Run) -> dict[str, Ranking]:
         keywords = BASELINES[0].name
         rankings["vector only"] = vectors
         rankings[f"RRF of {keywords}, vector"] = reciprocal_rank_fusion([rankings[keywords], vectors], depth)
-    return rankings
+    return {BASELINE + name: ranking for name, ranking in rankings.items()}
 
 
 def _measured(query: Query, way: str, answer: Answer, asking: Asking) -> Measured:
