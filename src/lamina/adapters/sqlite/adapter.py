@@ -224,7 +224,7 @@ class SqliteAdapter(MemoryAdapter):
         def work(collection: Collection) -> BothLegs | None:
             from lamina.adapters.sqlite.both_legs import search_both  # here, because numpy takes long to import
 
-            return search_both(collection, packed, terms, options, meta_key)
+            return search_both(collection, packed, terms, options, meta_key=meta_key)
 
         return await self._read(work)
 

@@ -21,7 +21,7 @@ __all__ = ["are_comparable", "search_both"]
 
 
 def search_both(
-    collection: Collection, query: bytes | None, terms: Sequence[Term], options: SearchOptions, meta_key: str
+    collection: Collection, query: bytes | None, terms: Sequence[Term], options: SearchOptions, *, meta_key: str
 ) -> BothLegs | None:
     """As `MemoryAdapter.search_both`, with a packed vector; None where the two may better run side by side."""
     whole = resolve(collection, options.scope)
