@@ -8,7 +8,7 @@ PY := $(VENV)/bin/python
 BENCH := .venv-bench
 SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml README.md
 
-.PHONY: demo test check coverage generate eval lock bench-lock clean
+.PHONY: demo test check coverage generate eval lock bench bench-lock clean
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/lamina demo
@@ -62,6 +62,10 @@ $(BENCH)/.installed: benchmarks/requirements.lock
 	$(BENCH)/bin/python -m pip install --quiet --require-hashes --requirement benchmarks/requirements.lock
 	$(BENCH)/bin/python -m pip install --quiet --no-deps --editable .
 	touch $@
+
+# Lamina beside them, against its targets: dist/bench. `make bench OPTIONS=--quick` takes some minutes; `--help` tells more.
+bench: $(VENV)/.installed $(BENCH)
+	$(PY) benchmarks/bench.py $(OPTIONS)
 
 bench-lock: $(VENV)/.locked
 	scripts/lock-benchmarks $(PY)

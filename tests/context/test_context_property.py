@@ -47,25 +47,28 @@ def found(draw):
 
 
 @settings(max_examples=150, deadline=None)
-@given(found(), st.integers(1, 900), st.sampled_from([None, *Form]), st.booleans(), TEXT | st.just(""))
-def test_no_context_exceeds_its_budget_unless_it_says_so(found, budget, form, tools, goal):
+@given(
+    found(), st.integers(1, 900), st.sampled_from([None, *Form]), st.booleans(), TEXT | st.just(""),
+    st.sampled_from([COUNT, lambda text: 30 + len(text)]),
+)  # fmt: skip
+def test_no_context_exceeds_its_budget_unless_it_says_so(found, budget, form, tools, goal, count):
     request = ContextRequest(
         intent_id="i", goal=goal, owner_id="ana", token_budget=budget, form=form, system="Be brief.",
         tools=[{"name": "look"}] if tools else [],
     )  # fmt: skip
     composer = Composer(
-        request=request, config=ContextConfig(), counter=EstimateCounter(), now=NOW, notice="Data.", count=COUNT
+        request=request, config=ContextConfig(), counter=EstimateCounter(), now=NOW, notice="Data.", count=count
     )
     context = composer.compose(found)
     assert context.over_budget == (context.estimated_tokens > budget)
     if context.over_budget:
         assert (context.memories, context.documents, context.user.preferences) == ([], [], {})
-    beside = 4 + COUNT('{"name": "look"}') if tools else 0
+    beside = 4 + count('{"name": "look"}') if tools else 0
     system, messages = context.to_anthropic()
     sizes = {
-        Form.PLAIN: COUNT(context.to_prompt()),
-        Form.OPENAI: messages_tokens(from_openai(context.to_openai()), COUNT),
-        Form.ANTHROPIC: messages_tokens(from_anthropic(messages, system=system), COUNT),
+        Form.PLAIN: count(context.to_prompt()),
+        Form.OPENAI: messages_tokens(from_openai(context.to_openai()), count),
+        Form.ANTHROPIC: messages_tokens(from_anthropic(messages, system=system), count),
     }
     rendered = max(sizes.values()) if form is None else sizes[form]
     assert context.estimated_tokens == rendered + beside == sum(context.tokens_by_source.values())

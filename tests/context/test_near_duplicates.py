@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.context.near_duplicates import MAX_CHARS, fingerprint, may_resemble, resemblance
+from lamina.context.near_duplicates import MAX_CHARS, Resembling, fingerprint, resemblance
 
 LONG = (
     "The deployment runs every Tuesday evening after the review board has signed the list of changes, and the team "
@@ -65,12 +67,29 @@ def test_texts_of_no_letters_and_very_long_ones_have_no_fingerprint():
     assert fingerprint("a" * (MAX_CHARS + 1)) is None
 
 
-@given(st.text(max_size=200), st.text(max_size=200), st.floats(0.5, 1))
-def test_the_quick_test_rules_out_nothing_that_resembles(first, second, least):
-    one, other = fingerprint(first), fingerprint(second)
-    if one and other:
-        degree = resemblance(one, other)
-        assert 0 <= degree <= 1
-        assert degree == resemblance(other, one)
-        if degree >= least:
-            assert may_resemble(one, other, least)
+WORDS = st.sampled_from("the lamp in hall is lit not 12 again before it rains over there".split())
+TEXTS = st.lists(st.lists(WORDS, min_size=1, max_size=40).map(" ".join) | st.text(max_size=60), max_size=8)
+
+
+@given(TEXTS, st.data(), st.floats(0.5, 1))
+def test_what_is_looked_up_is_what_comparing_with_all_would_find(texts, data, least):
+    seen = Resembling(least)
+    marks = [mark for mark in map(fingerprint, texts) if mark]
+    for place, mark in enumerate(marks):
+        longer = f"{mark.text} {data.draw(WORDS)}" if data.draw(st.booleans()) else mark.text
+        changed = fingerprint(longer)
+        assert 0 <= resemblance(mark, changed) == resemblance(changed, mark) <= 1
+        seen.add(str(place), mark)
+        first = (str(each) for each, other in enumerate(marks[: place + 1]) if resemblance(changed, other) >= least)
+        assert seen.find(changed) == next(first, None)
+
+
+def test_texts_that_differ_are_not_compared_at_all(monkeypatch):
+    compared = []
+    monkeypatch.setattr("lamina.context.near_duplicates._share", lambda *pair: compared.append(pair) or 0.0)
+    seen = Resembling(0.9)
+    for place in range(200):
+        mark = fingerprint(" ".join(hashlib.sha256(f"{place} {word}".encode()).hexdigest()[:7] for word in range(12)))
+        assert seen.find(mark) is None
+        seen.add(str(place), mark)
+    assert len(compared) <= 200  # of 19,900 pairs

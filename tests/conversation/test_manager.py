@@ -391,23 +391,6 @@ async def test_a_session_of_the_same_name_is_another_conversation(manager, store
     assert await store.events(ThreadRef("default", "t", ThreadKind.SESSION)) == []
 
 
-async def test_adding_reads_no_more_of_a_long_thread_than_of_a_short_one(make, store, monkeypatch):
-    manager = make(policy=SMALL)
-    read = []
-    events = store.events
-
-    async def counted(ref, **options):
-        found = await events(ref, **options)
-        read.append(len(found))
-        return found
-
-    monkeypatch.setattr(store, "events", counted)
-    for number in range(300):
-        await manager.add_message_to_thread("t", "user", f"Message {number}")
-    assert max(read) <= SMALL.due_at
-    assert len(read) <= 300
-
-
 async def test_one_manager_serves_several_event_loops_at_once(store, tmp_path):
     manager = ConversationManager(store, policy=SMALL)
 

@@ -15,24 +15,6 @@ def output_of(root, *command):
     return result.stdout
 
 
-def test_the_benchmark_of_starting_prints_a_row_for_each_command(root):
-    out = output_of(root, "benchmarks/startup.py", "1")
-    assert [line.split("  ")[0] for line in out.splitlines()[1:]] == [
-        "python -c pass",
-        "import lamina",
-        "from lamina import create_memory_engine",
-        "import lamina.sync",
-        "import numpy",
-        "lamina --help",
-    ]
-
-
-def test_the_benchmark_of_storing_and_recalling_finds_the_exact_nearest(root):
-    out = output_of(root, "benchmarks/store_and_recall.py", "400", "4")
-    assert "recall by owner, hybrid" in out
-    assert out.splitlines()[-1] == "recall@10 by vector, against exact: 1.000"
-
-
 def test_the_benchmark_of_adding_tells_the_time_at_each_number_of_messages(root, tmp_path):
     messages = [{"role": ("user", "assistant")[n % 2], "content": f"Message {n} of the log."} for n in range(12)]
     (tmp_path / "a.jsonl").write_text(json.dumps({"id": "a", "messages": messages}), encoding="utf-8")

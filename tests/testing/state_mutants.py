@@ -315,6 +315,16 @@ class CountsTheDeletedAsLive(Mutant):
         return (rows[0][0], 2 * rows[0][0]) if rows else (0, 0)
 
 
+class TakesFoldedMessagesForLive(Mutant):
+    caught_by = "test_a_thread_as_it_stands_is_what_single_looks_say"
+
+    async def live(self, ref, *, with_events=True):
+        found = await super().live(ref, with_events=with_events)
+        if found is not None and with_events:
+            found.events = await self.events(ref)
+        return found
+
+
 class ReplacesWhateverIsThere(Mutant):
     caught_by = (
         "test_nothing_is_replaced_if_one_is_no_longer_what_was_read test_of_many_who_replace_the_same_message_one_does"

@@ -37,13 +37,29 @@ def keep_count(total: int, budget: int, measure: Callable[[int], int]) -> int:
     return fitting
 
 
-def settle(kept: int, total: int, fits: Callable[[int], bool]) -> int:
-    """The count corrected by an exact test, where it was found by an estimate: fewer until they fit, or more."""
-    fewer = kept
-    while fewer and not fits(fewer):
-        fewer -= 1
-    if fewer < kept:
-        return fewer
-    while kept < total and fits(kept + 1):
-        kept += 1
-    return kept
+def settle(guess: int, total: int, fits: Callable[[int], bool]) -> int:
+    """How many of `total` items fit, found by few tests near a guess; 0 if not even one does.
+
+    More fit no better than fewer. The steps away from the guess double until the border is passed.
+    """
+    fitting, failing, step = 0, total + 1, 1
+    if guess and not fits(guess):
+        failing = guess
+        while failing - step > 0 and not fits(failing - step):
+            failing, step = failing - step, 2 * step
+        fitting = max(0, failing - step)
+    else:
+        fitting = guess
+        while fitting < total:
+            more = min(total, fitting + step)
+            if not fits(more):
+                failing = more
+                break
+            fitting, step = more, 2 * step
+    while failing - fitting > 1:
+        middle = (fitting + failing) // 2
+        if fits(middle):
+            fitting = middle
+        else:
+            failing = middle
+    return fitting

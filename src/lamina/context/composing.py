@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import accumulate
 from typing import Final
 
 from lamina.context.budget import fits_alone, keep_count, settle
@@ -29,13 +31,13 @@ from lamina.domain.context import (
     PackHit,
     UserContext,
 )
-from lamina.domain.context_block import block_text
+from lamina.domain.context_block import ItemText, block_text
 from lamina.domain.context_form import Form, TokenSource
-from lamina.domain.context_rendering import rendered_size, rendered_tokens
+from lamina.domain.context_rendering import RenderedSizes, rendered_tokens
 from lamina.domain.document import RagChunk
 from lamina.domain.memory import SHARED_LAYERS, MemoryEntry, Vector
 from lamina.domain.message import Message
-from lamina.domain.message_size import MESSAGE_OVERHEAD, Count
+from lamina.domain.message_size import Count
 from lamina.ports.token_counter import TokenCounter
 from lamina.settings.context import ContextConfig
 
@@ -71,8 +73,9 @@ class Composer:
         """The context of what was found, with `engine`'s contribution if a plug-in served the intent."""
         bare = self._bare(found, engine)
         kept, dropped = self._joined(found, vectors, bare)
-        context, over_room = self._fitted(bare, kept)
-        return self._accounted(context.replace(dropped=[*dropped, *over_room]))
+        measure = _Measure(bare, self.count, beside=self._beside())
+        context, over_room = self._fitted(measure, kept)
+        return self._accounted(measure, context.replace(dropped=[*dropped, *over_room]))
 
     def compose_with_engine(self, found: Found, engine: EngineContribution) -> ComputedContext:
         """The context with a plug-in's contribution; what it retrieved is cut from its head until all fits."""
@@ -138,47 +141,39 @@ class Composer:
         )
         return joiner.join(self.candidates(found), _shown_messages(bare))
 
-    def _fitted(self, bare: ComputedContext, candidates: list[Candidate]) -> tuple[ComputedContext, list[DroppedItem]]:
-        room = self.budget - self._size(bare)
+    def _fitted(self, measure: _Measure, candidates: list[Candidate]) -> tuple[ComputedContext, list[DroppedItem]]:
+        bare = measure.bare
+        room = self.budget - measure.size(bare)
         if room <= 0 or not candidates:
             return bare, [each.dropped(DropReason.BUDGET, self.count(each.piece)) for each in candidates]
         sizes = [self.count(each.piece) for each in candidates]
         possible, too_large = fits_alone(candidates, sizes, room)
-        kept = self._keep(bare, possible, room)
+        measure.label(possible)
+        kept = self._keep(measure, possible, room)
         while possible and not kept:  # the first is smaller than the room, but not with the marks around it
             first = possible.pop(0)
             too_large.append((first, self.count(first.piece)))
-            kept = self._keep(bare, possible, room)
+            kept = self._keep(measure, possible, room)
         dropped = [each.dropped(DropReason.TOO_LARGE, size) for each, size in too_large]
         dropped += [each.dropped(DropReason.BUDGET, self.count(each.piece)) for each in possible[kept:]]
         return _with(bare, possible[:kept]), dropped
 
-    def _keep(self, bare: ComputedContext, candidates: list[Candidate], room: int) -> int:
-        """How many fit: found by what the block of data grows by, and settled by what is really sent."""
-        start = block_text(bare)
-        frame = -self.count(start) if start else self.count(self.notice) + MESSAGE_OVERHEAD
-
-        def growth(some: int) -> int:
-            return frame + self.count(block_text(_with(bare, candidates[:some])))
+    def _keep(self, measure: _Measure, candidates: list[Candidate], room: int) -> int:
+        """How many fit: guessed from their sizes, and settled by what is really sent."""
 
         def fits(some: int) -> bool:
-            return self._size(_with(bare, candidates[:some])) <= self.budget
+            return measure.size(_with(measure.bare, candidates[:some])) <= self.budget
 
-        return settle(keep_count(len(candidates), room, growth), len(candidates), fits)
-
-    def _size(self, context: ComputedContext) -> int:
-        rendered = max(rendered_size(context, form, self.count) for form in _forms(context))
-        return rendered + self._beside()
+        filled = list(accumulate(self.count(each.piece) for each in candidates))
+        return settle(bisect_right(filled, room), len(candidates), fits)
 
     def _beside(self) -> int:
         """Tokens of what is sent beside the rendered context."""
         return tools_tokens(self.request.tools, self.count) + self.request.reserved_tokens
 
-    def _accounted(self, context: ComputedContext) -> ComputedContext:
-        count = self.count
-        largest = max(_forms(context), key=lambda form: rendered_size(context, form, count))
-        spent = rendered_tokens(context, largest, count)
-        spent[TokenSource.TOOLS] = tools_tokens(self.request.tools, count)
+    def _accounted(self, measure: _Measure, context: ComputedContext) -> ComputedContext:
+        spent = measure.tokens(context)
+        spent[TokenSource.TOOLS] = tools_tokens(self.request.tools, self.count)
         spent[TokenSource.RESERVED] = self.request.reserved_tokens
         estimated = sum(spent.values())
         over = estimated > self.budget
@@ -187,6 +182,36 @@ class Composer:
             detail = f"{estimated} tokens that may not be dropped, and the budget is {self.budget}"
             warnings.append(ContextWarning("budget", "over_budget", detail=detail))
         return context.replace(estimated_tokens=estimated, tokens_by_source=spent, over_budget=over, warnings=warnings)
+
+
+class _Measure:
+    """What contexts cost that differ from the bare one in nothing but what was found."""
+
+    def __init__(self, bare: ComputedContext, count: Count, *, beside: int) -> None:
+        self.bare = bare
+        self._count = count
+        self._beside = beside
+        self._sizes = RenderedSizes(bare, count)
+        self._labelled: dict[int, str] = {}
+        self._told: ItemText = lambda item: self._labelled[id(item)]
+
+    def label(self, candidates: Sequence[Candidate]) -> None:
+        """Take the texts of what may be in the contexts; the candidates must outlive this."""
+        self._labelled = {id(each.value): each.piece for each in candidates}
+
+    def size(self, context: ComputedContext) -> int:
+        """In the form in which it is largest, with what is sent beside it."""
+        return max(self._by_form(context).values()) + self._beside
+
+    def tokens(self, context: ComputedContext) -> dict[TokenSource, int]:
+        """What the context costs in the form in which it is largest, by what it is spent on."""
+        sizes = self._by_form(context)
+        largest = max(sizes, key=sizes.__getitem__)
+        return rendered_tokens(context, largest, self._count, size=sizes[largest], told=self._told)
+
+    def _by_form(self, context: ComputedContext) -> dict[Form, int]:
+        block = block_text(context, self._told)
+        return {form: self._sizes.size(form, block) for form in _forms(context)}
 
 
 def _forms(context: ComputedContext) -> Sequence[Form]:

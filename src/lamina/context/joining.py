@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from lamina.context.candidates import Candidate
-from lamina.context.near_duplicates import Fingerprint, fingerprint, may_resemble, resemblance
+from lamina.context.near_duplicates import Resembling, fingerprint
 from lamina.domain.closeness import cosines
 from lamina.domain.context import DroppedItem, DropReason, ItemKind
 from lamina.domain.memory import SHARED_LAYERS, Layer, MemoryEntry, Vector
@@ -39,12 +39,11 @@ class Joiner:
     ) -> None:
         self._now = now
         self._count = count
-        self._near = near
+        self._prints = None if near is None else Resembling(near)
         self._near_cosine = near_cosine
         self._vectors = vectors or {}
         self._by_digest: dict[str, str] = {}
         self._by_key: dict[str, list[Candidate]] = {}
-        self._prints: list[tuple[str, Fingerprint]] = []
         self._kept_vectors: list[tuple[str, Vector]] = []
 
     def join(
@@ -77,14 +76,15 @@ class Joiner:
             return DropReason.DUPLICATE, self._by_digest[digest]
         if (winner := self._overriding(candidate)) is not None:
             return DropReason.OVERRIDDEN, winner.id
-        mark = fingerprint(candidate.content) if self._near is not None else None
+        mark = fingerprint(candidate.content) if self._prints is not None else None
         vector = self._vectors.get(candidate.id) if self._near_cosine is not None else None
-        twin = self._resembling(mark) or self._close(vector)
+        alike = self._prints.find(mark) if self._prints is not None and mark is not None else None
+        twin = alike or self._close(vector)
         if twin is not None:
             return DropReason.DUPLICATE, twin
         self._by_digest[digest] = candidate.id
-        if mark is not None:
-            self._prints.append((candidate.id, mark))
+        if self._prints is not None and mark is not None:
+            self._prints.add(candidate.id, mark)
         if vector is not None:
             self._kept_vectors.append((candidate.id, vector))
         if candidate.key is not None:
@@ -99,14 +99,6 @@ class Joiner:
             higher = other.layer is not None and _LAYERS.index(other.layer) < _LAYERS.index(candidate.layer)
             if higher and (other.layer not in SHARED_LAYERS or other.owner == candidate.owner):
                 return other
-        return None
-
-    def _resembling(self, mark: Fingerprint | None) -> str | None:
-        if mark is None or self._near is None:
-            return None
-        for id, other in self._prints:
-            if may_resemble(mark, other, self._near) and resemblance(mark, other) >= self._near:
-                return id
         return None
 
     def _close(self, vector: Vector | None) -> str | None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
-__all__ = ["Fingerprint", "fingerprint", "may_resemble", "resemblance"]
+__all__ = ["Fingerprint", "Resembling", "fingerprint", "resemblance"]
 
 _RUN: Final = 5
 MAX_CHARS: Final = 20_000
 """Longer texts resemble only their equals: comparing them would cost more than it saves."""
+
+_ROUNDING: Final = 1e-6
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _NEGATION: Final = re.compile(
@@ -53,11 +56,53 @@ def resemblance(first: Fingerprint, second: Fingerprint) -> float:
     differing = " ".join(sorted(first.words ^ second.words))
     if any(character.isdigit() for character in differing) or _NEGATION.search(differing):
         return 0.0
+    return _share(first, second)
+
+
+def _share(first: Fingerprint, second: Fingerprint) -> float:
     shared = len(first.runs & second.runs)
     return shared / (len(first.runs) + len(second.runs) - shared)
 
 
-def may_resemble(first: Fingerprint, second: Fingerprint, least: float) -> bool:
-    """Whether sizes alone do not rule out so much resemblance: the quick test before `resemblance`."""
-    small, large = sorted((len(first.runs), len(second.runs)))
-    return small >= least * large
+class Resembling:
+    """Texts, among which one that resembles another by at least `least` is found without comparing it with all.
+
+    Two sets with such a share in common have, of the first runs in any one order, one in common: as many of the
+    first as leave too few behind them. The runs that stand there are looked up. Of what has one of them, the sizes
+    and then a few runs more rule out nearly all.
+    """
+
+    def __init__(self, least: float) -> None:
+        self._least = least
+        self._kept: list[tuple[str, Fingerprint]] = []
+        self._places: dict[str, list[int]] = {}
+        self._last: tuple[Fingerprint, list[str]] | None = None
+
+    def find(self, mark: Fingerprint) -> str | None:
+        """The id of the first that was added and resembles this; None if none does."""
+        places = {place for run in self._first_runs(mark) for place in self._places.get(run, ())}
+        apart = self._most_apart(mark)
+        some = frozenset(islice(mark.runs, 3 * apart + 1))
+        for place in sorted(places):
+            id, other = self._kept[place]
+            small, large = sorted((len(mark.runs), len(other.runs)))
+            if small < self._least * large or len(some & other.runs) < len(some) - apart:
+                continue
+            if _share(mark, other) >= self._least and resemblance(mark, other) >= self._least:
+                return id
+        return None
+
+    def add(self, id: str, mark: Fingerprint) -> None:
+        """Remember the text under this id."""
+        for run in self._first_runs(mark):
+            self._places.setdefault(run, []).append(len(self._kept))
+        self._kept.append((id, mark))
+
+    def _most_apart(self, mark: Fingerprint) -> int:
+        """How many of its runs a text that resembles it may lack."""
+        return int(len(mark.runs) * (1 - self._least) + _ROUNDING)
+
+    def _first_runs(self, mark: Fingerprint) -> list[str]:
+        if self._last is None or self._last[0] is not mark:
+            self._last = mark, sorted(mark.runs)[: self._most_apart(mark) + 1]
+        return self._last[1]

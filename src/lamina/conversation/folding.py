@@ -60,12 +60,14 @@ class _Plan:
 class ThreadGate:
     """What keeps the calls on one thread in order, in this process."""
 
-    __slots__ = ("__weakref__", "again", "appending", "folding")
+    __slots__ = ("__weakref__", "again", "appending", "folding", "is_due")
 
     def __init__(self) -> None:
         self.appending = asyncio.Lock()
         self.folding = asyncio.Lock()
         self.again = False
+        self.is_due = False
+        """Whether there may be something to fold."""
 
 
 class ThreadGates:
@@ -133,18 +135,17 @@ class Folder:
         return report
 
     async def _plan(self, ref: ThreadRef, policy: WindowPolicy, *, force: bool) -> _Plan:
-        head = await self._store.get_thread(ref)
-        if head is None:
+        now = await self._store.live(ref)
+        if now is None:
             raise ThreadNotFound(ref.id)
-        events = await self._store.events(ref, after=head.folded_through)
+        events = now.events
         live = [event.message for event in events]
         cut = fold_through(live, policy, force=force)
-        current = await self._store.summaries(ref, limit=1) if head.folded_through else []
         return _Plan(
-            head=head,
-            previous=current[0] if current else None,
+            head=now.head,
+            previous=now.summary,
             messages=[message for message in originals(events[:cut]) if message.role is not Role.SYSTEM],
-            through=live[cut - 1].index if cut else head.folded_through,
+            through=live[cut - 1].index if cut else now.head.folded_through,
             kept=sum(message.role is not Role.SYSTEM for message in live[cut:]),
         )
 

@@ -179,16 +179,17 @@ class ConversationManager:
 
         A mapping is a message in OpenAI's shape. Otherwise as `add_message_to_thread`.
         """
-        events = self._messages.read(messages)
+        events, named = self._messages.read(messages)
         ref = self._ref(thread_id)
         if not events:
             return []
         gate = self._gates.of(ref.id)
         async with gate.appending:  # so that calls of one process are kept in the order in which they were made
-            thread, kept = await self._append(ref, events, owner)
+            thread, kept = await self._append(ref, events, owner, named=named)
         for given, stored in zip(events, originals(kept), strict=True):
             check_same(stored, given.message)
-        if self._tiers or self._folder.may_be_due(thread, max(event.message.index for event in kept)):
+        gate.is_due |= self._folder.may_be_due(thread, max(event.message.index for event in kept))
+        if self._tiers or gate.is_due:
             await self._fold_when_free(ref, gate)
         return originals(kept)
 
@@ -342,7 +343,7 @@ class ConversationManager:
         return await self._reader.known(self._ref(id), owner)
 
     async def _append(
-        self, ref: ThreadRef, events: Sequence[ThreadEvent], owner: str | None
+        self, ref: ThreadRef, events: Sequence[ThreadEvent], owner: str | None, *, named: set[str]
     ) -> tuple[Thread, list[ThreadEvent]]:
         """The thread as it was before, or as it was made with these events, and the events as they are kept."""
         thread = await self._reader.find(ref, owner)
@@ -353,14 +354,8 @@ class ConversationManager:
             if begun is not None:
                 return new, begun
             thread = await self._known(ref.id, owner)  # another process has made it meanwhile
-        await self._check_ids(ref, events)
+        await self._reader.check_ids(ref, events, named)
         return thread, await self._store.append(ref, events, now=now)
-
-    async def _check_ids(self, ref: ThreadRef, events: Sequence[ThreadEvent]) -> None:
-        """Refuse an id that is taken by a message which says something else, before anything is written."""
-        given = {event.message.id: event.message for event in events}
-        for kept in await self._store.find_events(ref, list(given)):
-            check_same(originals([kept])[0], given[kept.message.id])
 
     async def _fold_when_free(self, ref: ThreadRef, gate: ThreadGate) -> None:
         """Fold what is due, unless a call of this process is at it: that one then looks once more."""
@@ -370,9 +365,10 @@ class ConversationManager:
         async with gate.folding:
             gate.again = True
             while gate.again:
-                gate.again = False
+                gate.again, is_due, gate.is_due = False, gate.is_due, False
                 try:
-                    await self._folder.fold(ref)
+                    if is_due:
+                        await self._folder.fold(ref)
                     if self._tiers is not None and await self._tiers.compact(ref):
                         await self._folder.fold(ref, keep=self._tiers.thresholds.recent_to_keep)
                 except Exception as error:  # noqa: BLE001 - the store, or a host's counter or handler of events

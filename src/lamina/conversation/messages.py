@@ -49,8 +49,10 @@ class MessageReader:
         self._clock = clock
         self._new_id = new_id
 
-    def read(self, given: Iterable[Message | Mapping[str, Any]]) -> list[ThreadEvent]:
-        """The events of these messages, in order; a mapping is a message in OpenAI's shape.
+    def read(self, given: Iterable[Message | Mapping[str, Any]]) -> tuple[list[ThreadEvent], set[str]]:
+        """The events of these messages, in order, and which of their ids were given.
+
+        A mapping is a message in OpenAI's shape.
 
         Raises:
             InvalidInput: a message says nothing, is too large, or has a field that cannot be.
@@ -58,11 +60,12 @@ class MessageReader:
         """
         if isinstance(given, str | Mapping | Message) or not isinstance(given, Iterable):
             raise InvalidType("messages", "must be a list of messages", "Give a list, even of one message.")
-        events = [self._event(message_of(f"messages[{place}]", each)) for place, each in enumerate(given)]
+        read = [message_of(f"messages[{place}]", each) for place, each in enumerate(given)]
+        events = [self._event(message) for message in read]
         ids = [event.message.id for event in events]
         if len(set(ids)) < len(ids):
             raise InvalidInput("messages", "hold one id twice", "Give each message an id of its own, or none.")
-        return events
+        return events, {id for id, message in zip(ids, read, strict=True) if message.id}
 
     def _event(self, message: Message) -> ThreadEvent:
         checked = message.replace(

@@ -9,6 +9,7 @@ from typing import Final
 
 from lamina.conversation.compaction import originals
 from lamina.conversation.folding import warnings_of
+from lamina.conversation.messages import check_same
 from lamina.conversation.rolling import rendered
 from lamina.conversation.setbacks import Setbacks, of_user
 from lamina.conversation.summarizer import Summarizer
@@ -17,7 +18,7 @@ from lamina.conversation.window import view
 from lamina.domain.message import Message
 from lamina.domain.message_size import MESSAGE_OVERHEAD, message_tokens
 from lamina.domain.text import check_name
-from lamina.domain.thread import Thread, ThreadContext, ThreadEvent, ThreadRef, ThreadStatus
+from lamina.domain.thread import LiveThread, Thread, ThreadContext, ThreadEvent, ThreadRef, ThreadStatus
 from lamina.errors import InvalidInput, MessageNotFound, ScopeError, ThreadNotFound
 from lamina.ports.state_store import StateStore
 from lamina.ports.token_counter import TokenCounter
@@ -89,34 +90,30 @@ class ThreadReader:
 
     async def context(self, ref: ThreadRef, owner: str | None, most: int | None) -> ThreadContext:
         """See `ConversationManager.get_thread_context`."""
-        thread = await self.find(ref, owner)
-        if thread is None or thread.status is ThreadStatus.ARCHIVED:
+        now = await self._live(ref, owner)
+        if now is None or now.head.status is ThreadStatus.ARCHIVED:
             return ThreadContext(thread_id=ref.id)
-        current = await self._store.summaries(ref, limit=1)
-        # The summary says what is live, not the head: the thread may have been folded since that was read.
-        folded = current[0].to_index if current else 0
-        system = await self._store.system_events(ref, before=folded + 1) if folded else []
-        live = await self._store.events(ref, after=folded)
+        live = now.events
         seen = view([event.message for event in live], most)
-        events = [*system, *(live[place] for place in seen.shown)]
-        summary = await self._summary([rendered(each) for each in current], [live[place] for place in seen.covered])
+        events = [*now.system, *(live[place] for place in seen.shown)]
+        texts = [] if now.summary is None else [rendered(now.summary)]
+        summary = await self._summary(texts, [live[place] for place in seen.covered])
         tokens = self._tokens(summary, events)
         return ThreadContext(
             summary=summary,
             messages=[event.message for event in events],
             thread_id=ref.id,
             tokens=tokens,
-            warnings=[*warnings_of(Setbacks.read(thread.metadata)), *self._over_budget(tokens)],
+            warnings=[*warnings_of(Setbacks.read(now.head.metadata)), *self._over_budget(tokens)],
         )
 
     async def thread(self, ref: ThreadRef, owner: str | None) -> Thread | None:
         """See `ConversationManager.retrieve`."""
-        thread = await self.find(ref, owner)
-        if thread is None:
+        now = await self._live(ref, owner)
+        if now is None:
             return None
-        summaries = await self._store.summaries(ref, limit=1)
-        live = await self._store.events(ref, after=summaries[0].to_index if summaries else 0)
-        return without_reserved(thread).replace(messages=[event.message for event in live], summaries=summaries)
+        summaries = [] if now.summary is None else [now.summary]
+        return without_reserved(now.head).replace(messages=[event.message for event in now.events], summaries=summaries)
 
     async def history(self, thread: Thread, offset: int, limit: int | None) -> list[Message]:
         """See `ConversationManager.history`. Messages of a thread are never deleted singly, so indexes have no gap."""
@@ -133,6 +130,24 @@ class ThreadReader:
         if not found:
             raise MessageNotFound(str(reference))
         return originals(found)[0]
+
+    async def check_ids(self, ref: ThreadRef, events: Sequence[ThreadEvent], named: set[str]) -> None:
+        """Refuse an id that is taken by a message which says something else, before anything is written.
+
+        Only the `named`, which callers gave, are looked up: a new one is nobody else's.
+
+        Raises:
+            Conflict: it is.
+        """
+        given = {event.message.id: event.message for event in events if event.message.id in named}
+        for kept in await self._store.find_events(ref, list(given)) if given else ():
+            check_same(originals([kept])[0], given[kept.message.id])
+
+    async def _live(self, ref: ThreadRef, owner: str | None) -> LiveThread | None:
+        now = await self._store.live(ref)
+        if now is not None:
+            check_owner(now.head, owner)
+        return now
 
     def _over_budget(self, tokens: int) -> list[str]:
         if self._thresholds is None or tier_of(tokens, self._thresholds) is not Tier.SUMMARIZATION:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Final
+
 from lamina.conversation.compaction import compact_event, is_compacted
 from lamina.conversation.labels import label_of, named, tool_names
-from lamina.conversation.tiering import size_of
+from lamina.conversation.tiering import Size, size_of
 from lamina.conversation.tiers import (
     Tier,
     is_worth_a_summary,
     must_summarize,
+    tail_start,
     tier_of,
     to_compact,
     to_summarize,
 )
 from lamina.domain.message_size import message_tokens
-from lamina.domain.thread import ThreadEvent, ThreadRef
+from lamina.domain.thread import Thread, ThreadEvent, ThreadRef
 from lamina.ports.clock import Clock
 from lamina.ports.events import Emit, Event, EventName
 from lamina.ports.state_store import StateStore
@@ -22,6 +26,8 @@ from lamina.ports.token_counter import TokenCounter
 from lamina.settings.tiers import ContextThresholds
 
 __all__ = ["ThreadTiers"]
+
+_REMEMBERED: Final = 1_000
 
 
 class ThreadTiers:
@@ -41,6 +47,7 @@ class ThreadTiers:
         self._counter = counter
         self._clock = clock
         self._emit = emit
+        self._looked_through = _LookedThrough()
 
     async def compact(self, ref: ThreadRef) -> bool:
         """Replace older messages by references if the thread's tier says so; whether it is to be folded as well.
@@ -50,27 +57,37 @@ class ThreadTiers:
         size = await size_of(self._store, ref)
         if size is None or tier_of(size.tokens, self.thresholds) is Tier.NORMAL:
             return False
+        gain = await self._compact(ref, size)
+        if not must_summarize(size.tokens - gain, gain, self.thresholds):
+            return False
         events = await self._store.events(ref, after=size.thread.folded_through)
+        return is_worth_a_summary(events[: to_summarize(events, self.thresholds.recent_to_keep)], self.thresholds)
+
+    async def _compact(self, ref: ThreadRef, size: Size) -> int:
+        """How many tokens references saved. What was looked at before is not read again."""
+        head = size.thread
+        looked_through = self._looked_through.get(ref, head) if self.thresholds.compaction_fraction == 1 else 0
+        events = await self._store.events(ref, after=max(head.folded_through, looked_through))
         before = [events[place] for place in to_compact(events, self.thresholds)]
         pairs = list(zip(before, self._references(before, events), strict=True))
         changed = [(old, new) for old, new in pairs if is_compacted(new)]
-        gain = 0
-        if changed and await self._store.replace_events(
+        if changed and not await self._store.replace_events(
             ref, [new for _, new in changed], expected=[old for old, _ in changed]
         ):
-            now = {new.message.index: new for _, new in changed}
-            events = [now.get(event.message.index, event) for event in events]
-            gain = sum(old.tokens - new.tokens for old, new in changed)
+            return 0
+        tail = tail_start([event.message for event in events], self.thresholds.recent_to_keep)
+        if tail:
+            self._looked_through.put(ref, head, events[tail - 1].message.index)
+        gain = sum(old.tokens - new.tokens for old, new in changed)
+        if changed and self._emit is not None:
             facts = {
                 "thread_id": ref.id,
                 "messages": len(changed),
                 "tokens_before": size.tokens,
                 "tokens_after": size.tokens - gain,
             }
-            if self._emit is not None:
-                self._emit(Event(EventName.CONTEXT_COMPACTED, self._clock(), ref.tenant, facts))
-        older = events[: to_summarize(events, self.thresholds.recent_to_keep)]
-        return must_summarize(size.tokens - gain, gain, self.thresholds) and is_worth_a_summary(older, self.thresholds)
+            self._emit(Event(EventName.CONTEXT_COMPACTED, self._clock(), ref.tenant, facts))
+        return gain
 
     def _references(self, older: list[ThreadEvent], live: list[ThreadEvent]) -> list[ThreadEvent]:
         tools = tool_names(live)
@@ -80,3 +97,20 @@ class ThreadTiers:
             label = label_of(named(event, tools).message, message_tokens(event.message, count))
             made.append(compact_event(event, label, count=count, now=now))
         return made
+
+
+class _LookedThrough:
+    """Up to which message of each thread none is left to be compacted; of the threads that were last added to."""
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[ThreadRef, datetime], int] = {}
+
+    def get(self, ref: ThreadRef, head: Thread) -> int:
+        return self._last.get((ref, head.created_at), 0)
+
+    def put(self, ref: ThreadRef, head: Thread, index: int) -> None:
+        key = (ref, head.created_at)  # another thread may begin under the name of one that was deleted
+        self._last.pop(key, None)
+        self._last[key] = index
+        if len(self._last) > _REMEMBERED:
+            del self._last[next(iter(self._last))]

@@ -8,9 +8,9 @@ time of day is in it: those drift while nothing is said.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lamina.domain.context_form import TokenSource
 from lamina.domain.document import RagChunk
@@ -21,7 +21,20 @@ from lamina.domain.text_fencing import fenced, label
 if TYPE_CHECKING:
     from lamina.domain.context import ComputedContext, EngineContribution, PackHit
 
-__all__ = ["NOTES", "Segment", "block_text", "chunk_text", "data_block", "memory_text", "pack_text", "preference_lines"]
+__all__ = [
+    "NOTES",
+    "ItemText",
+    "Segment",
+    "block_text",
+    "chunk_text",
+    "data_block",
+    "item_text",
+    "memory_text",
+    "pack_text",
+    "preference_lines",
+]
+
+ItemText: TypeAlias = "Callable[[MemoryEntry | PackHit | RagChunk], str]"
 
 NOTES = "notes"
 """The key of `UserContext.preferences` under which those without a key are listed."""
@@ -45,13 +58,23 @@ class Segment:
     text: str
 
 
-def data_block(context: ComputedContext) -> list[Segment]:
-    """The block in pieces, which are to be joined without anything between; empty if there is no data."""
-    chunks = map(chunk_text, _reading_order(context.documents))
+def item_text(item: MemoryEntry | PackHit | RagChunk) -> str:
+    """The item with its label."""
+    if isinstance(item, MemoryEntry):
+        return memory_text(item)
+    return chunk_text(item) if isinstance(item, RagChunk) else pack_text(item)
+
+
+def data_block(context: ComputedContext, told: ItemText = item_text) -> list[Segment]:
+    """The block in pieces, which are to be joined without anything between; empty if there is no data.
+
+    `told` gives an item with its label, for a caller who has labelled them already.
+    """
+    chunks = map(told, _reading_order(context.documents))
     sections = [
         Segment(TokenSource.PROFILE, _profile(context)),
         Segment(TokenSource.PREFERENCES, _section("preferences", preference_lines(context.user.preferences))),
-        *_memory_sections(context),
+        *_memory_sections(context, told),
         Segment(
             TokenSource.DOCUMENTS,
             _section("documents", chunks, untrusted=True),
@@ -65,9 +88,9 @@ def data_block(context: ComputedContext) -> list[Segment]:
     return [Segment(TokenSource.LABELS, "<context>\n"), *filled, Segment(TokenSource.LABELS, "</context>")]
 
 
-def block_text(context: ComputedContext) -> str:
-    """The block as one text."""
-    return "".join(segment.text for segment in data_block(context))
+def block_text(context: ComputedContext, told: ItemText = item_text) -> str:
+    """The block as one text; `told` as for `data_block`."""
+    return "".join(segment.text for segment in data_block(context, told))
 
 
 def memory_text(entry: MemoryEntry) -> str:
@@ -96,17 +119,21 @@ def preference_lines(preferences: dict[str, Any]) -> list[str]:
     return keyed + [f"- {_indented(note)}" for note in (notes if isinstance(notes, list) else [notes])]
 
 
-def _memory_sections(context: ComputedContext) -> list[Segment]:
+def _memory_sections(context: ComputedContext, told: ItemText) -> list[Segment]:
     """Those of packs stand between what all share and what is the user's own."""
     noted = {content_digest(note) for note in context.user.preferences.get(NOTES, []) if isinstance(note, str)}
     sections: list[Segment] = []
     for layer in _STABLEST_FIRST:
         if layer is Layer.LONGTERM:
             hits = sorted(context.packs, key=lambda hit: (hit.pack, hit.id))
-            sections.append(Segment(TokenSource.PACKS, _section("packs", map(pack_text, hits))))
-        told = [each for each in context.memories if each.layer is layer and content_digest(each.content) not in noted]
-        oldest_first = sorted(told, key=lambda each: (each.created_at, each.seq, each.id))
-        text = _section("memories", map(memory_text, oldest_first), layer=layer.value)
+            sections.append(Segment(TokenSource.PACKS, _section("packs", map(told, hits))))
+        shown = [
+            each
+            for each in context.memories
+            if each.layer is layer and not (noted and content_digest(each.content) in noted)
+        ]
+        oldest_first = sorted(shown, key=lambda each: (each.created_at, each.seq, each.id))
+        text = _section("memories", map(told, oldest_first), layer=layer.value)
         sections.append(Segment(_SECTION_OF[layer], text))
     return sections
 

@@ -7,9 +7,9 @@ the user's role, never in the system's; the live conversation; the goal. Same co
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from lamina.domain.context_block import Segment, block_text, data_block
+from lamina.domain.context_block import ItemText, Segment, block_text, data_block, item_text
 from lamina.domain.context_form import Form, TokenSource
 from lamina.domain.message import FilePart, ImagePart, Message, OpaquePart, ReasoningPart, Role, TextPart, ToolCall
 from lamina.domain.message_formats import from_anthropic, from_openai
@@ -23,19 +23,23 @@ if TYPE_CHECKING:
     from lamina.domain.context import ComputedContext
 
 __all__ = [
+    "RenderedSizes",
     "messages_of",
     "prompt_segments",
-    "rendered_size",
     "rendered_tokens",
     "to_anthropic",
     "to_openai",
     "to_prompt",
 ]
 
+_SOME_BLOCK: Final = "<context>"
+_ABSORBING: Final = (TokenSource.LABELS, TokenSource.CONVERSATION, TokenSource.GOAL, TokenSource.INSTRUCTIONS)
+"""What takes the difference between a whole and the sum of its parts first."""
+
 
 def to_prompt(context: ComputedContext) -> str:
     """One text, each part between marks of its own; pictures and files without text are named, not shown."""
-    return "".join(segment.text for segment in prompt_segments(context))
+    return _joined(prompt_segments(context))
 
 
 def to_openai(context: ComputedContext) -> list[dict[str, Any]]:
@@ -50,7 +54,10 @@ def to_anthropic(context: ComputedContext) -> tuple[Any, list[dict[str, Any]]]:
 
 def messages_of(context: ComputedContext) -> list[Message]:
     """What is sent, as messages: the shapes of providers are made from these."""
-    block = block_text(context)
+    return _messages_with(context, block_text(context))
+
+
+def _messages_with(context: ComputedContext, block: str) -> list[Message]:
     conversation = _conversation(context)
     opening = 0
     while opening < len(conversation) and conversation[opening].role is Role.SYSTEM:
@@ -68,66 +75,101 @@ def messages_of(context: ComputedContext) -> list[Message]:
 def prompt_segments(context: ComputedContext) -> list[Segment]:
     """The plain text in pieces, which are to be joined without anything between."""
     block = data_block(context)
+    before, behind = _around(context, has_data=bool(block))
+    return [*before, *block, *behind]
+
+
+def _around(context: ComputedContext, *, has_data: bool) -> tuple[list[Segment], list[Segment]]:
+    """What stands before and behind the block of data in the plain text."""
     conversation = _conversation(context)
-    instructions = _instructions(context, has_data=bool(block))
-    segments = [Segment(TokenSource.INSTRUCTIONS, f"{instructions}\n\n")] if instructions else []
-    segments += block
-    if block:
-        segments.append(Segment(TokenSource.LABELS, "\n\n"))
+    instructions = _instructions(context, has_data=has_data)
+    before = [Segment(TokenSource.INSTRUCTIONS, f"{instructions}\n\n")] if instructions else []
+    behind = [Segment(TokenSource.LABELS, "\n\n")] if has_data else []
     if conversation:
         told = "\n".join(_told(message) for message in conversation)
-        segments.append(Segment(TokenSource.CONVERSATION, f"<conversation>\n{told}\n</conversation>\n\n"))
+        behind.append(Segment(TokenSource.CONVERSATION, f"<conversation>\n{told}\n</conversation>\n\n"))
     goal = [f"<goal>\n{fenced(message.text)}\n</goal>\n" for message in _goal(context, conversation)]
-    return segments + [Segment(TokenSource.GOAL, text) for text in goal]
+    return before, behind + [Segment(TokenSource.GOAL, text) for text in goal]
 
 
-def _sent_messages(context: ComputedContext, form: Form) -> list[Message]:
+def _sent_messages(messages: Sequence[Message], form: Form) -> list[Message]:
     """What a provider of this shape really gets, read back as messages."""
     if form is Form.OPENAI:
-        return from_openai(to_openai(context))
-    system, messages = to_anthropic(context)
-    return from_anthropic(messages, system=system)
+        return from_openai(openai_messages(messages))
+    system, sent = anthropic_messages(messages)
+    return from_anthropic(sent, system=system)
 
 
-def rendered_size(context: ComputedContext, form: Form, count: Count) -> int:
-    """What the context costs in this form, tokens of everything that is sent."""
-    if form is Form.PLAIN:
-        return count(to_prompt(context))
-    return messages_tokens(_sent_messages(context, form), count)
+class RenderedSizes:
+    """What a context costs in each form, tokens of everything that is sent, with this block of data or that.
+
+    What stands around the block is rendered and counted once, so that many blocks can be tried; `count` is asked
+    for the same texts again and again, and should remember them.
+    """
+
+    def __init__(self, context: ComputedContext, count: Count) -> None:
+        self._context = context
+        self._count = count
+        self._texts: dict[bool, tuple[str, str]] = {}
+        self._messages: dict[tuple[Form, bool], int] = {}
+
+    def size(self, form: Form, block: str) -> int:
+        """With this text of the block; the empty one means that there is no data."""
+        has_data = bool(block)
+        if form is Form.PLAIN:
+            before, behind = self._text_around(has_data=has_data)
+            return self._count(f"{before}{block}{behind}")
+        return self._size_around(form, has_data=has_data) + (self._count(block) if has_data else 0)
+
+    def _text_around(self, *, has_data: bool) -> tuple[str, str]:
+        if has_data not in self._texts:
+            before, behind = _around(self._context, has_data=has_data)
+            self._texts[has_data] = _joined(before), _joined(behind)
+        return self._texts[has_data]
+
+    def _size_around(self, form: Form, *, has_data: bool) -> int:
+        """Of the messages without their block of data, which is counted as a text of its own in either form."""
+        if (form, has_data) not in self._messages:
+            some = _SOME_BLOCK if has_data else ""
+            sent = _sent_messages(_messages_with(self._context, some), form)
+            own = self._count(some) if some else 0
+            self._messages[form, has_data] = messages_tokens(sent, self._count) - own
+        return self._messages[form, has_data]
 
 
-def rendered_tokens(context: ComputedContext, form: Form, count: Count) -> dict[TokenSource, int]:
-    """What the context costs in this form, by what it is spent on; the sum is `rendered_size`."""
-    if form is Form.PLAIN:
-        return _running(prompt_segments(context), count)
+def rendered_tokens(
+    context: ComputedContext, form: Form, count: Count, *, size: int, told: ItemText = item_text
+) -> dict[TokenSource, int]:
+    """What the context costs in this form, by what it is spent on; the sum is `size`, that of `RenderedSizes`.
+
+    Each part counts as it does alone; what the whole costs more or less goes to those that are not data, while they
+    have something to give.
+    """
     spent = dict.fromkeys(TokenSource, 0)
-    conversation = _conversation(context)
-    block = data_block(context)
-    if instructions := _instructions(context, has_data=bool(block)):
-        spent[TokenSource.INSTRUCTIONS] = message_tokens(Message.system(instructions), count)
-    for source, tokens in _running(block, count).items():
-        spent[source] += tokens
-    spent[TokenSource.LABELS] += MESSAGE_OVERHEAD if block else 0
-    spent[TokenSource.CONVERSATION] = messages_tokens(conversation, count)
-    spent[TokenSource.GOAL] = messages_tokens(_goal(context, conversation), count)
-    difference = rendered_size(context, form, count) - sum(spent.values())
-    for source in (TokenSource.LABELS, TokenSource.CONVERSATION, TokenSource.GOAL, TokenSource.INSTRUCTIONS):
+    block = data_block(context, told)
+    segments = block
+    if form is Form.PLAIN:
+        opening, rest = _around(context, has_data=bool(block))
+        segments = [*opening, *block, *rest]
+    else:
+        conversation = _conversation(context)
+        if instructions := _instructions(context, has_data=bool(block)):
+            spent[TokenSource.INSTRUCTIONS] = message_tokens(Message.system(instructions), count)
+        spent[TokenSource.LABELS] = MESSAGE_OVERHEAD if block else 0
+        spent[TokenSource.CONVERSATION] = messages_tokens(conversation, count)
+        spent[TokenSource.GOAL] = messages_tokens(_goal(context, conversation), count)
+    for segment in segments:
+        spent[segment.source] += count(segment.text)
+    difference = size - sum(spent.values())
+    for source in (*_ABSORBING, *TokenSource):
         before = spent[source]
         spent[source] = max(0, before + difference)  # turns that a provider joins or parts that it has no place for
         difference -= spent[source] - before
     return spent
 
 
-def _running(segments: Sequence[Segment], count: Count) -> dict[TokenSource, int]:
-    """Each segment's share of the count of the whole: what the text grew by when it was added."""
-    spent = dict.fromkeys(TokenSource, 0)
-    text, before = "", 0
-    for segment in segments:
-        text += segment.text
-        now = count(text)
-        spent[segment.source] += now - before
-        before = now
-    return spent
+def _joined(segments: Sequence[Segment]) -> str:
+    return "".join(segment.text for segment in segments)
 
 
 def _instructions(context: ComputedContext, *, has_data: bool) -> str:

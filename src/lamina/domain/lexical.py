@@ -116,15 +116,19 @@ class TermCounts:
 
 def index_terms(text: str) -> list[str]:
     """The terms of a stored text, in the order of the text, repeats included."""
-    words = list(_words(text))
-    language = _language(words)
+    words = _ASCII_WORD.findall(text.lower()) if text.isascii() else list(_words(text))
+    is_latin = str.isalpha if text.isascii() else _LATIN.fullmatch
+    latin = [word for word in words if is_latin(word)]
+    language = _language(latin)
+    if language == "english":
+        return [stem_in("english", word) if is_latin(word) else stem_by_script(word) for word in words]
     terms = []
     for word in words:
-        if not _LATIN.fullmatch(word):
+        if not is_latin(word):
             terms.append(stem_by_script(word))
             continue
         stem = word if language is None else stem_in(language, word)
-        if stem != word and language != "english":
+        if stem != word:
             terms.append(word)
         terms.append(stem)
     return terms
@@ -332,9 +336,8 @@ def _is_unspaced(character: str) -> bool:
     return any(first <= code <= last for first, last in _UNSPACED)
 
 
-def _language(words: Iterable[str]) -> str | None:
-    """The language of a text's Latin letters: as function words say; without any, English if all are plain ones."""
-    latin = [word for word in words if _LATIN.fullmatch(word)]
+def _language(latin: Collection[str]) -> str | None:
+    """The language of words in Latin letters: as function words say; without any, English if all are plain ones."""
     if shown := languages_of(latin):
         return shown[0]
-    return "english" if all(word.isascii() for word in latin) else None
+    return "english" if all(map(str.isascii, latin)) else None

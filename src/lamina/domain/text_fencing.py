@@ -26,6 +26,8 @@ _SELECTORS: Final = re.compile("([\ufe00-\ufe0f\U000e0100-\U000e01ef])[\ufe00-\u
 _CHAT_MARK: Final = re.compile(
     r"\[(?=/?(?:INST|SYS|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])", re.IGNORECASE
 )
+_SPECIAL: Final = re.compile("[^\t\n !-;=-Z\\\\-_a-}]")
+"""Whatever else than plain ASCII without `<`, `[`, a backtick or a tilde: what a fence may have to change."""
 _CODE_FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
 
 
@@ -35,6 +37,8 @@ def fenced(text: str) -> str:
     `<` becomes `&lt;` (its lookalikes of full width too), line ends become one kind, invisible characters
     that could hide or turn text around fall away, and a Markdown fence left open is closed.
     """
+    if not _SPECIAL.search(text):
+        return text.strip("\n")
     plain = _UNSEEN.sub("", _LINE_ENDS.sub("\n", text))
     plain = _ANGLES.sub("&lt;", _SELECTORS.sub(r"\1", plain))
     return _CHAT_MARK.sub("&#91;", _with_fence_closed(plain)).strip("\n")

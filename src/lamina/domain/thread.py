@@ -11,6 +11,7 @@ from typing import Any
 from lamina.domain.message import Message
 
 __all__ = [
+    "LiveThread",
     "Summary",
     "SummarySource",
     "Thread",
@@ -145,3 +146,19 @@ class ThreadContext:
     tokens: int = 0
     """What the summary and the messages cost, by the counter in force."""
     warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class LiveThread:
+    """A thread as it stands: its head, its current summary, and what is live beside it.
+
+    `system` are the folded messages of the role system, which are shown all the same. `count` and `tokens` are of
+    all live messages; `events` are these messages, or empty where they were not asked for.
+    """
+
+    head: Thread
+    summary: Summary | None = None
+    system: list[ThreadEvent] = field(default_factory=list)
+    events: list[ThreadEvent] = field(default_factory=list)
+    count: int = 0
+    tokens: int = 0

@@ -15,11 +15,12 @@ from lamina.agents.metering import AbsentModel, MeteredModel
 from lamina.agents.tool_loop import sent_for_tools
 from lamina.context.manager import ContextEngineManager
 from lamina.context.request import session_of
+from lamina.conversation.thread_reading import check_owner
 from lamina.domain.context import ComputedContext
 from lamina.domain.intent import Intent, IntentError, IntentResult, IntentStatus
 from lamina.domain.message import Message, Role
 from lamina.domain.text import clean
-from lamina.domain.thread import ThreadContext, ThreadStatus
+from lamina.domain.thread import ThreadContext, ThreadRef, ThreadStatus
 from lamina.errors import ConfigError, InvalidInput, InvalidType, LaminaError, ScopeError, ThreadArchivedError
 from lamina.kernel.model_router import ModelRouter, Task
 from lamina.kernel.parts import Parts
@@ -132,9 +133,10 @@ class TurnRunner:
     async def _check_thread(self, intent: Intent) -> None:
         if intent.thread_id is None:
             return
-        thread = await self.parts.conversation.retrieve(intent.thread_id, owner=intent.owner)
+        thread = await self.parts.state.get_thread(ThreadRef(self.parts.memory.tenant, intent.thread_id))
         if thread is None:
             return
+        check_owner(thread, intent.owner)
         if intent.namespace is not None and thread.namespace != intent.namespace:
             raise ScopeError(f"The thread {intent.thread_id!r} is of another namespace.")
         if thread.status is ThreadStatus.ARCHIVED:

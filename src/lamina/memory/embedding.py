@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from lamina.domain.filters import Expiry, MemoryFilter
@@ -139,7 +140,7 @@ class EmbeddingSpace:
             return Degraded(Leg.VECTOR, Reason.OTHER_MODEL, str(problem))
         try:
             vector = await query_vector_of(self.embedder, query)
-            self._check_length(vector)
+            self._check_lengths([vector])
             if not any(vector):
                 return Degraded(Leg.VECTOR, Reason.NO_VECTORS, "the embedder knows no word of the query")
         except EmbeddingDimensionError as error:
@@ -189,8 +190,7 @@ class EmbeddingSpace:
         if self._mismatch():  # another engine was the first to store, with another model
             self.has_gaps = True
             return
-        for vector in vectors:
-            self._check_length(vector)
+        self._check_lengths(vectors)
         for entry, vector in zip(entries, vectors, strict=True):
             entry.embedding = vector
 
@@ -262,7 +262,7 @@ class EmbeddingSpace:
                 await self._adopt(vector)
                 if problem := self._mismatch():
                     raise problem
-                self._check_length(vector)
+                self._check_lengths([vector])
         return vectors
 
     async def _adopt(self, vector: Vector) -> None:
@@ -306,10 +306,11 @@ class EmbeddingSpace:
             return EmbeddingFingerprintError("two models, since a change was interrupted", str(mark))
         return None
 
-    def _check_length(self, vector: Vector) -> None:
+    def _check_lengths(self, vectors: Iterable[Vector]) -> None:
         mark = self.fingerprint
-        if mark is not None and len(vector) != mark.dimensions:
-            raise EmbeddingDimensionError(mark.dimensions, len(vector))
+        for vector in vectors:
+            if mark is not None and len(vector) != mark.dimensions:
+                raise EmbeddingDimensionError(mark.dimensions, len(vector))
 
     def _require_embedder(self) -> Embedder:
         if self.embedder is None:
@@ -362,6 +363,7 @@ async def _contents(entries: Sequence[MemoryEntry]) -> list[str]:
     return [entry.content for entry in entries]
 
 
+@lru_cache(maxsize=64)
 def _read(text: str) -> _Stored:
     fields = json.loads(text)
     fingerprint = Fingerprint(fields["provider"], fields["model"], fields["dimensions"])

@@ -192,6 +192,7 @@ class Recaller:
         request, scoring = search.request, self._runtime.scoring
         everything, matching, hit = _scores(search.ranked), _scores(_matching(search)), _scores(above)
         left, shown = ({each.entry.id: each.score for each in results} for results in (hooked, page))
+        is_reranked = any(each.rerank is not None for each in search.known)
         return RecallExplanation(
             mode=request.mode,
             candidates=search.candidates,
@@ -208,18 +209,18 @@ class Recaller:
                 "frequency": scoring.frequency_weight,
                 "relevance": scoring.relevance_weight,
                 "text_share": text_share(request.query),
-                "rerank_share": rerank_share(request.query)
-                if any(each.rerank is not None for each in search.known)
-                else 0.0,
+                "rerank_share": rerank_share(request.query) if is_reranked else 0.0,
             },
             min_match=search.min_match or 0.0,
+            periods=search.words.periods,
         )
 
 
 def _lend(search: Search, fresh: Sequence[Candidate]) -> None:
     """Tell what their surroundings add to the fresh ones, which are the last of all that is known."""
-    known = search.known
-    added = support(search.request.query, [each.view for each in known], [each.similarity for each in known])
+    known, periods = search.known, search.words.periods
+    similarities = [each.similarity for each in known]
+    added = support(search.request.query, [each.view for each in known], similarities, periods)
     for each, lent in zip(fresh, added[len(added) - len(fresh) :], strict=True):
         each.support = lent
 

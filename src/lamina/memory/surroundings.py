@@ -1,4 +1,4 @@
-"""What stands around a memory in its conversation, and who said it: pure arithmetic.
+"""What stands around a memory in its conversation, who said it, and when it was: pure arithmetic.
 
 A turn of a conversation seldom answers a question alone: what answers it stands between turns that are close to the
 question too. So memories of one conversation lend each other similarity. Nothing is fetched for that: only
@@ -17,6 +17,8 @@ from statistics import fmean
 from typing import Final
 
 from lamina.domain.memory import MemoryEntry
+from lamina.domain.periods import Period
+from lamina.memory.dating import timeliness
 from lamina.ports.memory_requests import PoolEntry
 
 __all__ = ["support"]
@@ -40,15 +42,22 @@ _WORD: Final = re.compile(r"\w+")
 _Place = tuple[str, str, str, str]
 
 
-def support(query: str, entries: Sequence[MemoryEntry | PoolEntry], similarities: Sequence[float]) -> list[float]:
+def support(
+    query: str,
+    entries: Sequence[MemoryEntry | PoolEntry],
+    similarities: Sequence[float],
+    periods: Sequence[Period] = (),
+) -> list[float]:
     """What is added to each entry's similarity, for each in order; never negative.
 
-    `metadata["speaker"]` is who said it.
+    `metadata["speaker"]` is who said it. `periods` are those that the query names; that an entry is of one of them
+    is its own, and lent to no other.
     """
     named = _named(query, entries)
     places = [_place(entry) for entry in entries]
+    timely = timeliness(query, entries, periods)
     if not any(places):
-        return [SPEAKER * is_named for is_named in named]
+        return [SPEAKER * is_named + of_time for is_named, of_time in zip(named, timely, strict=True)]
     known = [similarity + SPEAKER * is_named for similarity, is_named in zip(similarities, named, strict=True)]
     usual = fmean(sorted(known)[: max(1, len(known) // 2)]) if known else 0.0
     excess = [max(0.0, value - usual) for value in known]
@@ -58,9 +67,9 @@ def support(query: str, entries: Sequence[MemoryEntry | PoolEntry], similarities
             conversations[place][entry.seq] = value
     best = {place: sorted(members.values(), reverse=True) for place, members in conversations.items()}
     added = []
-    for entry, place, own, is_named in zip(entries, places, excess, named, strict=True):
+    for entry, place, own, is_named, of_time in zip(entries, places, excess, named, timely, strict=True):
         lent = 0.0 if place is None else _lent(entry.seq, own, conversations[place], best[place])
-        added.append(SPEAKER * is_named + lent * SHORT / max(SHORT, len(entry.content)))
+        added.append(SPEAKER * is_named + of_time + lent * SHORT / max(SHORT, len(entry.content)))
     return added
 
 

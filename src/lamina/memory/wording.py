@@ -7,6 +7,7 @@ from datetime import datetime
 
 from lamina.domain.lexical import Term, count_terms, index_terms, query_terms, similarity, term_weights
 from lamina.domain.memory import MemoryEntry
+from lamina.domain.periods import read_periods
 from lamina.domain.scope import Scope
 from lamina.memory.candidates import Candidate
 from lamina.memory.names import forms_in, is_called, names_in
@@ -21,6 +22,7 @@ class Wording:
 
     def __init__(self, query: str, adapter: MemoryAdapter, scope: Scope, *, now: datetime) -> None:
         self.terms = query_terms(query)
+        self.periods = read_periods(query, now)
         self._adapter = adapter
         self._scope = scope
         self._now = now

@@ -265,10 +265,8 @@ class ContextPacks(PackMemories):
         """
         found = await self._heads.find(pack, owner)
         asked = self._arguments.memories([found.id], include_superseded=include_superseded)
-        entries: builtins.list[MemoryEntry] = []
-        while page := await self._store.find_memories(asked, limit=BATCH, offset=len(entries)):
-            entries += [entry_of_memory(each, found) for each in page]
-        return entries
+        # In one look, not by pages: each page would count through all before it.
+        return [entry_of_memory(each, found) for each in await self._store.find_memories(asked)]
 
     # Fading and upkeep, of every owner's packs.
 

@@ -193,6 +193,11 @@ class PoolEntry(Protocol):
         ...
 
     @property
+    def occurred_at(self) -> datetime | None:
+        """As `MemoryEntry.occurred_at`."""
+        ...
+
+    @property
     def embedding(self) -> Vector | None:
         """The vector, if it was asked for."""
         ...

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, ClassVar, Self
 
 from lamina.domain.document import Document
-from lamina.domain.thread import Summary, Thread, ThreadEvent, ThreadKind, ThreadRef, ThreadStatus
+from lamina.domain.thread import LiveThread, Summary, Thread, ThreadEvent, ThreadKind, ThreadRef, ThreadStatus
 
 __all__ = ["StateStore"]
 
@@ -165,6 +165,27 @@ class StateStore(ABC):
     @abstractmethod
     async def live_size(self, ref: ThreadRef) -> tuple[int, int]:
         """How many live messages the thread has, and the sum of their `tokens`; those of the role system count."""
+
+    async def live(self, ref: ThreadRef, *, with_events: bool = True) -> LiveThread | None:
+        """The thread as it stands; None if there is none. `with_events` off leaves the live messages out.
+
+        As a rule one look at the store. This body makes of it several, between which the thread may change: then the
+        summary, which says what is live, is newer than the head.
+        """
+        head = await self.get_thread(ref)
+        if head is None:
+            return None
+        current = next(iter(await self.summaries(ref, limit=1)), None)
+        folded = 0 if current is None else current.to_index
+        count, tokens = await self.live_size(ref)
+        return LiveThread(
+            head=head,
+            summary=current,
+            system=await self.system_events(ref, before=folded + 1) if folded else [],
+            events=await self.events(ref, after=folded) if with_events else [],
+            count=count,
+            tokens=tokens,
+        )
 
     # Summaries.
 

@@ -156,7 +156,8 @@ class CachingEmbedder(_Wrapper):
 
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
         """One vector per text, in order; only texts seen for the first time reach the wrapped embedder, once each."""
-        keys = [self._key("document", text) for text in check_texts(texts)]
+        start = self._start("document")
+        keys = [_key(start, text) for text in check_texts(texts)]
         found: dict[bytes, Vector] = {}
         missing: dict[bytes, str] = {}
         for key, text in zip(keys, texts, strict=True):
@@ -177,7 +178,7 @@ class CachingEmbedder(_Wrapper):
     async def embed_query(self, text: str) -> Vector:
         """The vector of a text to search with."""
         [cleaned] = check_texts([text])
-        key = self._key("query", cleaned)
+        key = _key(self._start("query"), cleaned)
         cached = self._cache.get(key)
         if cached is not None:
             return cached
@@ -185,12 +186,23 @@ class CachingEmbedder(_Wrapper):
         self._cache.put(key, vector)
         return vector
 
-    def _key(self, kind: str, text: str) -> bytes:
+    def _start(self, kind: str) -> hashlib._Hash:
+        """What all keys of this kind begin with."""
         digest = hashlib.sha256()
-        for part in (kind, self.provider, self.model, text):
-            encoded = part.encode()
-            digest.update(len(encoded).to_bytes(8, "big") + encoded)  # the length keeps ("a", "bc") from ("ab", "c")
-        return digest.digest()
+        for part in (kind, self.provider, self.model):
+            digest.update(_measured(part))
+        return digest
+
+
+def _key(start: hashlib._Hash, text: str) -> bytes:
+    digest = start.copy()
+    digest.update(_measured(text))
+    return digest.digest()
+
+
+def _measured(part: str) -> bytes:
+    encoded = part.encode()
+    return len(encoded).to_bytes(8, "big") + encoded  # the length keeps ("a", "bc") from ("ab", "c")
 
 
 class BatchingEmbedder(_Wrapper):

@@ -30,6 +30,7 @@ class StateStore(Resource[AsyncStateStore]):
     system_events = blocking_method(AsyncStateStore.system_events)
     replace_events = blocking_method(AsyncStateStore.replace_events)
     delete_events = blocking_method(AsyncStateStore.delete_events)
+    live = blocking_method(AsyncStateStore.live)
     live_size = blocking_method(AsyncStateStore.live_size)
     fold = blocking_method(AsyncStateStore.fold)
     summaries = blocking_method(AsyncStateStore.summaries)

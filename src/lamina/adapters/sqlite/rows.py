@@ -96,6 +96,11 @@ class StoredEntry:
         return from_micros(max(self._row[12], self._row[13]))
 
     @property
+    def occurred_at(self) -> datetime | None:
+        """As `MemoryEntry.occurred_at`."""
+        return None if self._row[16] is None else from_micros(self._row[16])
+
+    @property
     def embedding(self) -> Vector | None:
         """The vector, if it was asked for."""
         return None if self._embedding is None else unpack(self._embedding)
@@ -109,11 +114,34 @@ class StoredEntry:
         return entry_of(self._row)
 
 
-def values_of(entry: MemoryEntry) -> tuple[Any, ...]:
-    """The entry as values for `STORED`."""
-    fields = written(entry)
-    fields["digest"] = bytes.fromhex(entry.digest)
-    return tuple(fields[name] for name in STORED)
+def values_of(entry: MemoryEntry, seq: int, revision: int, digest: str) -> tuple[Any, ...]:
+    """The entry, whose digest this is, as values for `STORED`, with this seq and revision."""
+    created = to_micros(entry.created_at)
+    return (
+        seq,
+        entry.tenant,
+        entry.id,
+        revision,
+        bytes.fromhex(digest),
+        created,
+        created if entry.updated_at is entry.created_at else to_micros(entry.updated_at),
+        _micros(entry.expires_at),
+        _micros(entry.last_accessed_at),
+        _micros(entry.occurred_at),
+        _micros(entry.valid_until),
+        entry.access_count,
+        entry.relevance,
+        entry.base_relevance,
+        entry.confidence,
+        entry.ttl,
+        entry.trust.value,
+        entry.source,
+        entry.superseded_by,
+        json.dumps(entry.tags, ensure_ascii=False) if entry.tags else "[]",
+        json.dumps(entry.derived_from, ensure_ascii=False) if entry.derived_from else "[]",
+        json.dumps(entry.metadata, ensure_ascii=False) if entry.metadata else "{}",
+        entry.content,
+    )
 
 
 def written(entry: MemoryEntry) -> dict[str, Any]:

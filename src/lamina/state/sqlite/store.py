@@ -26,7 +26,7 @@ from lamina.domain.storable import (
     storable_thread,
 )
 from lamina.domain.text import check_name
-from lamina.domain.thread import Summary, Thread, ThreadEvent, ThreadKind, ThreadRef, ThreadStatus
+from lamina.domain.thread import LiveThread, Summary, Thread, ThreadEvent, ThreadKind, ThreadRef, ThreadStatus
 from lamina.domain.validation import check_instant
 from lamina.errors import StoreDamaged
 from lamina.ports.state_store import StateStore
@@ -158,6 +158,10 @@ class SqliteStateStore(JoinedStore, StateStore):
     async def live_size(self, ref: ThreadRef) -> tuple[int, int]:
         check_ref(ref)
         return await self._read(lambda connection: messages.live_size(connection, ref))
+
+    async def live(self, ref: ThreadRef, *, with_events: bool = True) -> LiveThread | None:
+        check_ref(ref)
+        return await self._read(lambda connection: summaries.live(connection, ref, with_events=with_events))
 
     async def fold(
         self,

@@ -6,13 +6,13 @@ import sqlite3
 from datetime import datetime
 
 from lamina.domain.instants import to_micros
-from lamina.domain.thread import Summary, ThreadRef
+from lamina.domain.thread import LiveThread, Summary, ThreadRef
 from lamina.errors import InvalidInput
-from lamina.state.sqlite.messages import count_live
+from lamina.state.sqlite.messages import count_live, events, live_size, system_events
 from lamina.state.sqlite.rows import SUMMARY, summary_of, values_of_summary
 from lamina.state.sqlite.threads import find_thread
 
-__all__ = ["fold", "summaries", "unfold"]
+__all__ = ["fold", "live", "summaries", "unfold"]
 
 _MOVE = (
     "UPDATE lamina_threads SET folded_through = ?, live_count = live_count + ?, live_tokens = live_tokens + ?, "
@@ -59,6 +59,24 @@ def summaries(connection: sqlite3.Connection, ref: ThreadRef, limit: int | None)
     query = f"SELECT {SUMMARY} FROM lamina_summaries WHERE thread = ? ORDER BY number DESC LIMIT ?"  # noqa: S608
     rows = connection.execute(query, (found[0], -1 if limit is None else limit))
     return [summary_of(row) for row in rows]
+
+
+def live(connection: sqlite3.Connection, ref: ThreadRef, *, with_events: bool) -> LiveThread | None:
+    """As `StateStore.live`."""
+    found = find_thread(connection, ref)
+    if found is None:
+        return None
+    head = found[1]
+    folded = head.folded_through
+    count, tokens = live_size(connection, ref)
+    return LiveThread(
+        head=head,
+        summary=next(iter(summaries(connection, ref, 1)), None) if folded else None,
+        system=system_events(connection, ref, folded + 1) if folded else [],
+        events=events(connection, ref, after=folded, before=None, limit=None, newest=False) if with_events else [],
+        count=count,
+        tokens=tokens,
+    )
 
 
 def unfold(connection: sqlite3.Connection, ref: ThreadRef, *, expected_folded_through: int, now: datetime) -> bool:

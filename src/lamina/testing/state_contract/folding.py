@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lamina.domain.message import Role
 from lamina.domain.thread import ThreadStatus
 from lamina.errors import InvalidInput
 from lamina.ports.state_store import StateStore
@@ -25,6 +26,24 @@ class FoldingContract:
         assert await store.live_size(REF) == (2, 4)
         assert await said(store) == ["m1", "m2", "m3", "m4", "m5"]
         assert await said(store, after=head.folded_through) == ["m4", "m5"]
+
+    async def test_a_thread_as_it_stands_is_what_single_looks_say(self, store: StateStore) -> None:
+        assert await store.live(REF) is None
+        await fill(store, 2)
+        await store.append(REF, [event("s", role=Role.SYSTEM), event("m4"), event("m5")], now=NOW)
+        for number in (0, 3, 4):
+            if number:
+                folded = 3 if number == 4 else 0
+                assert await store.fold(REF, summary(number, f"to {number}"), expected_folded_through=folded, now=NOW)
+            now, sized = await store.live(REF), await store.live(REF, with_events=False)
+            assert now is not None
+            assert now.head == await store.get_thread(REF)
+            assert now.summary == next(iter(await store.summaries(REF)), None)
+            assert now.system == (await store.system_events(REF, before=number + 1) if number else [])
+            assert now.events == await store.events(REF, after=number)
+            assert (now.count, now.tokens) == await store.live_size(REF)
+            now.events = []
+            assert sized == now
 
     async def test_messages_that_came_meanwhile_survive(self, store: StateStore) -> None:
         await fill(store, 3)

@@ -1,0 +1,1 @@
+"""What `benchmarks/bench.py` measures, against what, and how it is told."""
