@@ -1,7 +1,7 @@
 """Both legs in one answer of the adapter, and each by its own search: no recall can tell which it was."""
 
 import random
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import product
 
 import pytest
@@ -38,6 +38,8 @@ async def fill(engine, clock, chance):
             item |= {"metadata": {"aliases": ["storm keeper", "the old lamp"], "kind": number % 2}}
         if number % 9 == 0:
             item |= {"layer": chance.choice(["session", "organizational", "working"])}
+        if number % 7 == 0:
+            item |= {"occurred_at": datetime(2024, 1 + number % 12, 5, tzinfo=UTC)}
         items.append(item)
     ids = []
     for start in range(0, len(items), 20):
@@ -62,7 +64,13 @@ async def test_both_legs_at_once_are_what_they_are_one_by_one(open_engine, tmp_p
         answers.append(await original(self, *args, **kwargs))
         return answers[-1]
 
-    queries = ("lamp", "Mira asked about the cellar key", "storm keepr and ledger 7", "?", "nothing of it")
+    queries = (
+        "lamp",
+        "Mira asked about the cellar key",
+        "storm keepr and ledger 7",
+        "?",
+        "when was the tide, in March 2024?",
+    )
     choices = (
         {},
         {"mode": "vector"},
