@@ -76,7 +76,7 @@ async def test_the_index_of_words_shrinks_with_the_rows_and_writing_costs_what_i
     ids = await engine.store_many([f"passing words {number} {number * 7}" for number in range(1000)])
     for id in ids[:500]:
         await engine.forget(id)
-    assert await engine.adapter.delete_many(Scope("default"), ids[500:]) == 500
+    assert all(await engine.adapter.delete_many(Scope("default"), ids[500:]))
     assert sizes(path) == before
     assert await engine.recall("passing", mode="text") == []
 
@@ -114,9 +114,10 @@ async def test_no_byte_of_what_was_deleted_is_left_in_any_file(kernel, tmp_path)
     assert await talk.delete("gone") is True
     assert await engine.forget(id) is True
     assert await rag.remove(document) is True
-    await packs.delete_memory(memory.id, hard=True)
+    await packs.delete_memory(memory.id, permanent=True)
     await engine.adapter.scrub()
     await packs.scrub()
+    await rag.scrub()
     await kernel.stop()
     assert CANARY.encode() not in bytes_of(folder)
     await kernel.start()

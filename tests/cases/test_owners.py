@@ -114,7 +114,7 @@ async def test_what_is_shared_is_found_by_its_name_and_by_its_id_and_ones_own_co
     await packs.add("handbook", "the lamp is lit at nine")
     app = create_app(kernel, auth={"bobs": Principal(tenant="default", owner="bob")})
     async with client_of(app, token="bobs") as http:
-        assert shared.id in (await http.get("/v1/packs/handbook")).text
+        assert shared.id in (await http.get("/utils/context-packs/handbook")).text
         own = await packs.create("handbook", "user", owner="bob")
         assert (await packs.get("handbook", owner="bob")).id == own.id
         assert (await packs.get("handbook")).id == shared.id

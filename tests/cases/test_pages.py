@@ -136,7 +136,9 @@ async def test_a_page_and_a_deletion_cost_the_same_in_a_large_store_as_in_a_smal
         adapter = SqliteAdapter(path, readers=0)  # one connection, whose steps are counted
         await adapter.initialize()
         scope, live = Scope("default"), MemoryFilter(now=clock.now)
-        page = await steps(adapter, lambda a=adapter, s=seq: a.list(ListOptions(scope=scope, filter=live, limit=50, after=s)))
+        page = await steps(
+            adapter, lambda a=adapter, s=seq: a.list(ListOptions(scope=scope, filter=live, limit=50, after=s))
+        )
         gone = await steps(adapter, lambda a=adapter, id=ids[number // 2]: a.delete(scope, id))
         await adapter.close()
         costs.append((page, gone))
