@@ -46,7 +46,7 @@ async def world(tmp_path, monkeypatch, nth):
 
 
 @pytest.mark.parametrize("name", DEEDS)
-async def test_a_deed_is_done_whole_or_not_at_all_whichever_statement_fails(world, nth, name, record_property):
+async def test_a_deed_is_done_whole_or_not_at_all_whichever_statement_fails(world, nth, name):
     after = await after_doing(DEEDS[name], world)
     failed = 0
     for at in count(1) if SOAK else statements_in_short():
@@ -57,7 +57,6 @@ async def test_a_deed_is_done_whole_or_not_at_all_whichever_statement_fails(worl
         if not nth.fired:
             break
     assert failed >= 5
-    record_property("failures", failed)
     await check_that_the_parts_agree(world)
 
 
