@@ -36,10 +36,12 @@ class Candidate:
 
 
 def gather(by_vector: Sequence[SearchHit], by_text: Sequence[SearchHit]) -> list[Candidate]:
-    """The union of both legs' hits, with each one's place in each leg."""
+    """The union of both legs' hits, with each one's place in each leg; without what is in quarantine."""
     candidates: dict[str, Candidate] = {}
     for leg, hits in ((Leg.TEXT, by_text), (Leg.VECTOR, by_vector)):
         for rank, hit in enumerate(hits, start=1):
+            if hit.entry.is_quarantined:  # not even for who asks for what is superseded
+                continue
             candidate = candidates.setdefault(hit.entry.id, Candidate(hit.entry))
             candidate.hits[leg] = LegHit(rank, hit.similarity, hit.native)
             if leg is Leg.VECTOR:
