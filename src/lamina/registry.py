@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
+from functools import cache
+from importlib.metadata import EntryPoints, PackageNotFoundError, distribution, entry_points
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,11 +80,22 @@ def load_reranker(spec: str, **options: Any) -> Reranker:
     return reranker if type(reranker).__module__.startswith("lamina.") else adopt_reranker(reranker, owned=True)
 
 
+@cache
+def _own() -> EntryPoints:
+    """What Lamina itself offers: found without a look at all installed packages, which takes many times as long."""
+    try:
+        return distribution("lamina").entry_points
+    except PackageNotFoundError:  # it is not installed but put beside a program: see all
+        return EntryPoints()
+
+
 def _knows(group: str, name: str) -> bool:
     return any(point.name == name for point in entry_points(group=group))
 
 
 def _load(group: str, field: str, name: str) -> Any:
+    for point in _own().select(group=group, name=name):
+        return point.load()
     known = {point.name: point for point in entry_points(group=group)}
     if name not in known:
         raise ConfigError(field, f"{name!r} is unknown", f"Use one of: {', '.join(sorted(known))}.")

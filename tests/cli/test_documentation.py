@@ -41,7 +41,7 @@ def examples(command: Any) -> list[str]:
 
 
 def test_all_the_commands_are_there() -> None:
-    wanted = "remember recall list get forget decay stats import export copy reembed doctor demo version".split()
+    wanted = "remember recall list get forget decay stats import export copy reembed doctor vacuum demo version".split()
     wanted += ["migrate-v1", "serve", "ask", "context", "chat", "ingest", "config show", "config path"]
     wanted += ["mcp", "mcp install", "mcp uninstall"]
     wanted += [f"eval {name}" for name in "recall lifecycle precision transcripts documents context reductions".split()]

@@ -153,7 +153,9 @@ def test_a_recall_explains_itself(lamina: Lamina) -> None:
     document = lamina("recall", "window", "--explain", "--json").document
     assert document["explanation"]["terms"]
     assert document["results"][0]["explanation"]["contributions"]
-    assert "Candidates:" in lamina("recall", "window", "--explain").out
+    shown = lamina("recall", "the window yesterday", "--explain").out
+    assert "Candidates:" in shown
+    assert 'Read "yesterday" as from' in shown
 
 
 def test_a_memory_cannot_command_the_terminal(lamina: Lamina) -> None:

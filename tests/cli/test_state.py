@@ -21,7 +21,7 @@ def test_stats_count(lamina: Lamina) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["stats", "reembed", "doctor", "import", "demo", "version", "config show", "config path"]
+    "name", ["stats", "reembed", "doctor", "vacuum", "import", "demo", "version", "config show", "config path"]
 )
 @pytest.mark.parametrize("scope", ["--owner", "--namespace"])
 def test_a_command_on_a_whole_tenant_refuses_a_narrower_scope(lamina: Lamina, name: str, scope: str) -> None:
@@ -184,3 +184,10 @@ def test_another_model_in_the_store_is_told_once(process: Lamina, name: str, tol
     run = process(*name.split(), env={"LAMINA_EMBEDDER": "ollama:other", "COLUMNS": "1000"})
     assert run.err.count("ollama:other") == told
     assert run.out.count("not of ollama:other") + run.out.count("embedder is ollama:other") == 1 - told
+
+
+def test_vacuum_tells_how_large_the_file_was_and_is(lamina: Lamina, tmp_path: Path) -> None:
+    lamina("remember", "one")
+    told = lamina("vacuum", "--json").document
+    assert told["bytes_after"] <= told["bytes_before"]
+    assert f"{told['bytes_after']:,} after." in lamina("vacuum").out

@@ -68,7 +68,11 @@ async def test_a_memory_comes_back_as_it_was_told(client):
 
 async def test_the_verbs_of_memories_do_what_those_of_the_library_do(client):
     ids = await client.memories.store_many(["The cat is called Mimi.", {"content": "The dog barks.", "tags": ["pet"]}])
-    (found,) = await client.memories.recall("what is the cat called", limit=1, explain=True, rerank="cross-encoder")
+    results = await client.memories.recall(
+        "what is the cat called today", limit=1, explain=True, rerank="cross-encoder"
+    )
+    (found,), (period,) = results, results.explanation.periods
+    assert (period.text, period.end - period.start) == ("today", timedelta(days=1))
     assert found.entry.id == ids[0]
     assert found.explanation.rerank > 0.5
     assert [each.id async for each in client.memories.scan()] == ids

@@ -1,4 +1,5 @@
 import math
+from array import array
 from collections import OrderedDict
 from datetime import UTC, datetime, timedelta, timezone
 from types import MappingProxyType
@@ -114,7 +115,14 @@ def test_vectors_of_32_bits_pass(vector):
     check_vector(vector)
 
 
-@pytest.mark.parametrize("vector", [[], [math.nan], [1.0, -math.inf], [3.5e38], [1e300], ["1"], [None], None, 1.0, 1j])
+@pytest.mark.parametrize(
+    "vector",
+    [
+        *([], [math.nan], [1.0, -math.inf], [3.5e38], [1e300], ["1"], [None], None, 1.0, 1j),
+        *(array(kind, [1.0, wrong]) for kind in "fd" for wrong in (math.nan, math.inf, -math.inf)),
+        *(array("f"), array("f", [math.inf, -math.inf]), array("d", [1e300])),
+    ],
+)
 def test_other_vectors_are_refused(vector):
     with pytest.raises((InvalidInput, InvalidType), match="embedding"):
         check_vector(vector)

@@ -12,8 +12,10 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 from served import TOKEN, app_of, client_of, listening
 
+from lamina.domain.idempotency import KeptResponse, RequestState
 from lamina.server.middleware.idempotency import MAX_KEPT_BYTES
 from lamina.server.problems import Problem
+from lamina.server.requests import RequestsInProcess
 from lamina.settings import ServerConfig
 from lamina.state.sqlite import SqliteServerStore
 
@@ -256,6 +258,27 @@ async def test_processes_over_one_store_answer_alike_and_take_over_from_a_dead_o
             assert (await order(second, key="dead")).status_code == 409
             shop.now += timedelta(seconds=61)
             assert (await order(second, key="dead")).status_code == 201
+
+
+async def test_answers_that_are_kept_in_the_process_have_a_budget_and_the_oldest_leave_first():
+    requests, now = RequestsInProcess(most_bytes=100), datetime(2026, 1, 1, tzinfo=UTC)
+
+    async def begin(key):
+        return await requests.begin("t", "c", key, "f", now=now, lease_until=now + timedelta(minutes=1))
+
+    async def do(key):
+        claim = (await begin(key)).claim
+        await requests.finish("t", "c", key, claim, response=KeptResponse(200, (), b"x" * 40))
+
+    await begin("under way")
+    for key in ("one", "two", "three"):
+        await do(key)
+    states = [(await begin(key)).state for key in ("under way", "two", "three", "one")]
+    assert states == [RequestState.IN_PROGRESS, RequestState.FINISHED, RequestState.FINISHED, RequestState.NEW]
+    assert await requests.purge(now + timedelta(hours=1)) == 4
+    for key in ("four", "five"):  # what was dropped counts no more
+        await do(key)
+    assert [(await begin(key)).state for key in ("four", "five")] == [RequestState.FINISHED] * 2
 
 
 async def never(*_):

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 import pytest_asyncio
-from isolation_routes import CLAIMS, EMPTY, READS, UNASKED, WRITES
+from isolation_routes import CLAIMS, READS, UNASKED, WRITES
 from isolation_world import ALL, MISSING, OWNERS, TENANTS, world_of
 
 from lamina.server import mcp_mount
@@ -133,7 +133,7 @@ async def test_what_is_anothers_is_answered_as_what_is_not_there(world):
                 other = foreign, world.owners[turn % len(world.owners)]
                 found.append(await differs(world, (tenant, None), row, other))
         if row.at and "{my_" not in repr(row):
-            assert (await missing_of(world, world.askers[0], row))[0] == (200 if row.route in EMPTY else 404), row.route
+            assert (await missing_of(world, world.askers[0], row))[0] == 404, row.route
     assert [each for each in found if each] == []
 
 

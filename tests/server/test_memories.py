@@ -8,6 +8,7 @@ import pytest
 from served import client_of
 
 from lamina.server import Access, Principal, create_app
+from lamina.server.wire.memories import Recalled
 
 LINES = {"Content-Type": "application/x-ndjson"}
 
@@ -181,3 +182,16 @@ async def test_a_token_without_a_scope_is_refused_by_the_routes_of_that_scope(ke
         assert (await http.post("/v1/memories", json={"content": "x"})).status_code == 201
         assert (await http.get("/v1/memories")).status_code == 403
         assert (await http.get("/v1/export")).status_code == 403
+
+
+async def test_a_recall_is_written_as_its_description_says_byte_for_byte(http):
+    metadata = {"topic": {"deep": [1, 2.5, None, True, "é"]}}
+    await stored(http, "Ann prefers tea.", tags=["drink"], metadata=metadata, occurred_at="2026-01-02T03:04:05Z")
+    await stored(http, "Bob prefers tea, too.", layer="session", ttl=60)
+    for explain in (False, True):
+        body = {"query": "who prefers tea", "explain": explain, "limit": 1, "touch": False, "rerank": "none"}
+        answer = await http.post("/v1/memories/recall", json=body)
+        assert answer.headers["Content-Type"] == "application/json"
+        described = Recalled.model_validate_json(answer.content)
+        assert (len(described.data), described.explanation is not None) == (1, explain)
+        assert described.model_dump_json().encode() == answer.content

@@ -14,7 +14,7 @@ from lamina.kernel import ModelRouter
 from lamina.kernel.tenants import TenantKernels
 from lamina.memory.counting import MemoryCounts
 from lamina.server import Principal, create_app, inventory
-from lamina.server.inventory import COUNTED_EVERY, Inventory
+from lamina.server.inventory import COUNTED_EVERY, RETRIED_AFTER, Inventory
 from lamina.server.metrics import Metrics
 from lamina.testing import EchoModel, HashingEmbedder
 
@@ -130,9 +130,13 @@ async def test_it_is_counted_seldom_by_one_at_a_time_and_never_told_when_it_is_n
     assert await told() == 2  # it took a minute, so it is done every ten
     stores.now += COUNTED_EVERY
     stores.fails = True
-    assert await told() is None
+    for pause in (RETRIED_AFTER, 2 * RETRIED_AFTER):  # what fails is tried again, but not at each scrape
+        assert await told() is None
+        counts, stores.now = stores.counts, stores.now + pause - 1
+        assert (await told(), stores.counts) == (None, counts)
+        stores.now += 1
     stores.fails = False
-    assert await told() == 4
+    assert await told() == stores.counts == 5
     stores.now += COUNTED_EVERY
     stores.may_go_on.clear()
     await told()

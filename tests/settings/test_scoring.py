@@ -16,6 +16,7 @@ from lamina.settings import SCORING_PRESETS, ScoringConfig
         ("news", (0.35, 0.40, 0.10, 0.15, 24)),
         ("support", (0.60, 0.30, 0.00, 0.10, 48)),
         ("knowledge_base", (0.70, 0.05, 0.10, 0.15, 8760)),
+        ("evidence", (0.95, 0.00, 0.00, 0.05, 336)),
         ("knowledge-base", (0.70, 0.05, 0.10, 0.15, 8760)),
     ],
 )
@@ -30,7 +31,7 @@ def test_the_default_preset_is_what_no_argument_gives() -> None:
 
 
 def test_every_preset_is_valid() -> None:
-    assert len([ScoringConfig.preset(name) for name in SCORING_PRESETS]) == 5
+    assert len([ScoringConfig.preset(name) for name in SCORING_PRESETS]) == 6
 
 
 def test_an_unknown_preset_is_refused_with_the_nearest() -> None:

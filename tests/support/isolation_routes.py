@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-__all__ = ["CLAIMS", "EMPTY", "READS", "UNASKED", "WRITES", "Row"]
+__all__ = ["CLAIMS", "READS", "UNASKED", "WRITES", "Row"]
 
 ALL_LAYERS = ["working", "session", "longterm", "organizational", "global"]
 SECRET = {"query": "the secret"}
@@ -250,18 +250,6 @@ WRITES = (
     _tool("delete_memory", memory_id="{memory}"),
 )
 """What would change another's thing, and must answer as if it were not there."""
-
-EMPTY = {
-    "GET /v1/sessions/{session}/events",
-    "GET /v1/sessions/{session}/archive",
-    "GET /v1/sessions/{session}/summaries",
-    "GET /v1/sessions/{session}/context",
-    "POST /v1/sessions/{session}/search",
-    "POST /v1/sessions/{session}/compact",
-    "DELETE /v1/sessions/{session}",
-    "DELETE /v1/sessions/{session}/events/{event}",
-}
-"""Of a session that is not there these show, find and delete nothing, as in the library; all other paths are 404."""
 
 _TALK = {"messages": [_SAID]}
 _EVENTS = {"events": [{"message": _SAID}]}

@@ -1,4 +1,4 @@
-"""Commands on the state of the store: stats, doctor."""
+"""Commands on the state of the store: stats, doctor, vacuum."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typer
 from lamina._version import __version__
 from lamina.cli.command import command
 from lamina.cli.session import Session
-from lamina.errors import LaminaError
+from lamina.errors import LaminaError, Unsupported
 
 if TYPE_CHECKING:
     from lamina.kernel.checks import Finding
@@ -29,6 +29,7 @@ def register(app: typer.Typer) -> None:
     command(app, "doctor", examples=["lamina doctor", "lamina doctor --db notes.db --json"], scoped=False, tells=True)(
         doctor
     )
+    command(app, "vacuum", examples=["lamina vacuum", "lamina vacuum --db notes.db --json"], scoped=False)(vacuum)
 
 
 async def stats(session: Session) -> None:
@@ -59,6 +60,26 @@ async def doctor(session: Session) -> None:
         _tell(findings)
     if wrong:
         raise typer.Exit(1)
+
+
+async def vacuum(session: Session) -> None:
+    """Give back the room that deletions have left in the database file, and merge its text indexes.
+
+    For SQLite alone. The whole file is written anew, with all tenants, threads, packs and documents; other processes
+    wait meanwhile. While one of them writes, or reads on, it is refused, and nothing is changed.
+    """
+    from lamina.cli.output import print_json
+
+    async with session.engine() as engine:
+        work = getattr(engine.adapter, "vacuum", None)
+        if work is None:
+            remedy = "It gives up room by upkeep of its own, such as PostgreSQL by VACUUM."
+            raise Unsupported(f"The {engine.adapter.name} backend", "`lamina vacuum`", remedy)
+        done = await work()
+    if session.as_json:
+        print_json({"bytes_before": done.before, "bytes_after": done.after})
+    else:
+        typer.echo(f"{done.before:,} bytes before, {done.after:,} after.")
 
 
 async def _facts(session: Session) -> dict[str, Any]:

@@ -110,6 +110,8 @@ def print_results(results: Results[RecallResult]) -> None:
         found = ", ".join(f"{leg} {count}" for leg, count in results.explanation.candidates.items())
         terminal.print(Text(f"Searched for: {' '.join(results.explanation.terms)}"))
         terminal.print(Text(f"Candidates: {found}; dropped: {len(results.explanation.dropped)}"))
+        for period in results.explanation.periods:
+            terminal.print(Text(f'Read "{period.text}" as from {period.start} to before {period.end}'))
 
 
 def print_entries(entries: Sequence[MemoryEntry]) -> None:

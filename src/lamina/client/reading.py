@@ -11,6 +11,7 @@ from lamina.domain.document import Document, RagChunk
 from lamina.domain.memory import DEFAULT_NAME, Layer, MemoryEntry, Trust
 from lamina.domain.message import Message
 from lamina.domain.message_json import message_from_json
+from lamina.domain.periods import Period
 from lamina.domain.recall import (
     Degraded,
     DroppedHit,
@@ -179,7 +180,12 @@ def _explanation(data: Json) -> RecallExplanation:
         terms=list(data["terms"]),
         weights=dict(data["weights"]),
         min_match=data["min_match"],
+        periods=tuple(_period(each) for each in data["periods"]),
     )
+
+
+def _period(data: Json) -> Period:
+    return Period(instant(data["start"]), instant(data["end"]), data["text"])
 
 
 def _summary(data: Json) -> Summary:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Mapping
-from typing import Any, Final, Self
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Self, TypeVar
 
 import httpx2
 
@@ -31,6 +31,8 @@ from lamina.errors import InvalidInput, InvalidType, NotFound
 from lamina.ports.clock import IdFactory
 
 __all__ = ["RemoteMemory"]
+
+T = TypeVar("T")
 
 _ROOT: Final = ("v1", "sessions")
 _PAGE: Final = 100
@@ -123,13 +125,14 @@ class RemoteMemory(Resource):
 
     async def delete(self, id: str | int, session_id: str | None = None) -> int:
         """Delete the message of this id or index for good, and return how many were deleted; 0 if there is none."""
-        return await self._ask(self._event_at(id, session_id, method="DELETE"), lambda answer: int(answer["deleted"]))
+        asked = self._event_at(id, session_id, method="DELETE")
+        return await self._of_session(asked, lambda answer: int(answer["deleted"]), 0)
 
     async def clear(self, session_id: str | None = None) -> int:
         """Delete a session with its archive and summaries, or, without an id, all sessions; how many there were."""
         path = _ROOT if session_id is None else (*_ROOT, check_name("session_id", session_id))
         asked = Request(method="DELETE", path=path, query={"owner": self._owner})
-        return await self._ask(asked, lambda answer: int(answer["cleared"]))
+        return await self._of_session(asked, lambda answer: int(answer["cleared"]), 0)
 
     async def tier(self, session_id: str | None = None) -> Tier:
         """In which tier the session is now."""
@@ -139,7 +142,7 @@ class RemoteMemory(Resource):
     async def manage_context(self, session_id: str | None = None) -> ContextReport:
         """Compact and summarise as the session's size asks for; nothing, if it is small."""
         asked = self._at(self._named(session_id), "compact", method="POST")
-        return await self._ask(asked, lambda answer: ContextReport(**{**answer, "tier": Tier(answer["tier"])}))
+        return await self._of_session(asked, _report, ContextReport(Tier.NORMAL, 0, 0))
 
     async def get_context(
         self, session_id: str | None = None, *, max_tokens: int | None = None
@@ -148,7 +151,7 @@ class RemoteMemory(Resource):
         if max_tokens is not None:
             check_whole_number("max_tokens", max_tokens, 1, _MOST)
         asked = self._at(self._named(session_id), "context", query={"max_tokens": max_tokens})
-        return await self._ask(asked, lambda answer: [message_of(each) for each in answer["data"]])
+        return await self._of_session(asked, lambda answer: [message_of(each) for each in answer["data"]], [])
 
     async def restore(self, session_id: str, message_id: str | int) -> MemoryEvent:
         """Put a compacted message back in full, and return it; it is not compacted again."""
@@ -172,7 +175,7 @@ class RemoteMemory(Resource):
         if max_tokens is not None:
             check_whole_number("max_tokens", max_tokens, 1, _MOST)
         query = {"limit": limit, "offset": offset, "order": order, "max_tokens": max_tokens}
-        return await self._ask(self._at(self._named(session_id), "events", query=query), _events)
+        return await self._of_session(self._at(self._named(session_id), "events", query=query), _events, [])
 
     async def retrieve(
         self, text: str, session_id: str | None = None, *, limit: int = 10
@@ -184,7 +187,7 @@ class RemoteMemory(Resource):
             raise InvalidInput("text", "is blank", "Say what to look for.")
         body = {"text": text, "limit": limit}
         asked = self._at(self._named(session_id), "search", method="POST", body=body, reads=True)
-        return await self._ask(asked, _events)
+        return await self._of_session(asked, _events, [])
 
     async def get_count(self, session_id: str | None = None) -> int:
         """How many events `list` returns."""
@@ -206,7 +209,7 @@ class RemoteMemory(Resource):
     async def get_summaries(self, session_id: str | None = None) -> builtins.list[StructuredSummary]:
         """All summaries that were ever current, newest first; each covers what the one before it covered."""
         asked = self._at(self._named(session_id), "summaries")
-        return await self._ask(asked, lambda answer: [summary_from_json(each) for each in answer["data"]])
+        return await self._of_session(asked, lambda answer: [summary_from_json(each) for each in answer["data"]], [])
 
     async def archived(
         self, session_id: str | None = None, *, limit: int | None = None, offset: int = 0
@@ -219,7 +222,8 @@ class RemoteMemory(Resource):
         while limit is None or len(found) < limit:
             size = _PAGE if limit is None else min(_PAGE, limit - len(found))
             query = {"limit": size, "offset": offset + len(found)}
-            page = await self._ask(self._at(self._named(session_id), "archive", query=query), _events)
+            asked = self._at(self._named(session_id), "archive", query=query)
+            page: builtins.list[MemoryEvent] = await self._of_session(asked, _events, [])
             found += page
             if len(page) < size:
                 break
@@ -255,10 +259,14 @@ class RemoteMemory(Resource):
         return storable_event(ThreadEvent(message.replace(id=id, index=0), dict(event.state)))
 
     async def _head(self, session: str) -> Mapping[str, Any] | None:
+        return await self._of_session(self._at(session), _head_of, None)
+
+    async def _of_session(self, asked: Request, read: Callable[[Mapping[str, Any]], T], nothing: T) -> T:
+        """What the server answers of a session; of one that there is not, `nothing`, as in the library."""
         try:
-            return await self._ask(self._at(session), dict)
+            return await self._ask(asked, read)
         except NotFound:
-            return None
+            return nothing
 
     def _at(self, session: str, *below: str, query: Mapping[str, Any] | None = None, **more: Any) -> Request:
         path = (*_ROOT, session, *below)
@@ -293,6 +301,14 @@ def _changes(content: Any, state: Any, metadata: Any) -> dict[str, Any]:
     event = storable_event(ThreadEvent(message, given.get("state", {})))
     form = {"content": "", "metadata": {}, **message_to_json(event.message), "state": event.state}
     return {name: form[name] for name in given}
+
+
+def _head_of(answer: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    return dict(answer)
+
+
+def _report(answer: Mapping[str, Any]) -> ContextReport:
+    return ContextReport(**{**answer, "tier": Tier(answer["tier"])})
 
 
 def _events(answer: Mapping[str, Any]) -> list[MemoryEvent]:

@@ -7,6 +7,7 @@ Each step is one atomic change of the store, so that whatever fails or is cancel
 from __future__ import annotations
 
 import logging
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -45,6 +46,7 @@ PINNED_KEY: Final = "restored"
 PATIENCE: Final = 3
 """After so many failures in a row a summary is made by rules, and marked so."""
 _LONGEST_WAIT: Final = 32
+_MOST_KEPT: Final = 10_000
 
 Compact: TypeAlias = Callable[[ThreadEvent], Awaitable[ThreadEvent]]
 Summarize: TypeAlias = Callable[[list[ThreadEvent]], Awaitable[StructuredSummary]]
@@ -110,7 +112,7 @@ class TierManager:
         self._counter = counter
         self._clock = clock
         self._steps = steps
-        self._progress: dict[ThreadRef, _Progress] = {}
+        self._progress: OrderedDict[ThreadRef, _Progress] = OrderedDict()
 
     def forget(self, ref: ThreadRef) -> None:
         """Forget what is remembered of a thread that was deleted or changed from outside."""
@@ -127,12 +129,20 @@ class TierManager:
             return ContextReport(Tier.NORMAL, 0, 0)
         report = ContextReport(tier_of(size.tokens, self._thresholds), size.tokens, size.tokens)
         if report.tier is not Tier.NORMAL and size.live > self._thresholds.recent_to_keep:
-            progress = self._progress.setdefault(ref, _Progress())
+            progress = self._progress_of(ref)
             await self._compact(size.thread, progress, report)
             if must_summarize(report.tokens_after, report.gain, self._thresholds):
                 await self._summarize(size, progress, report, is_asked_for=is_asked_for)
         report.over_budget = tier_of(report.tokens_after, self._thresholds) is Tier.SUMMARIZATION
         return report
+
+    def _progress_of(self, ref: ThreadRef) -> _Progress:
+        """Of the threads that were managed last; any other is looked through anew."""
+        progress = self._progress.setdefault(ref, _Progress())
+        self._progress.move_to_end(ref)
+        if len(self._progress) > _MOST_KEPT:
+            self._progress.popitem(last=False)
+        return progress
 
     async def _compact(self, thread: Thread, progress: _Progress, report: ContextReport) -> None:
         whole = self._thresholds.compaction_fraction < 1

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import threading
-from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, Final
@@ -134,9 +133,12 @@ _ARABIC_SUFFIXES: Final = ("ها", "ان", "ات", "ون", "ین", "یه", "ه",
 
 def languages_of(words: Iterable[str]) -> list[str]:
     """The languages with Latin letters that the most function words tell of, English first; none without any."""
-    counts = Counter(language for word in words for language in _LANGUAGES_OF.get(word, ()))
+    counts: dict[str, int] = {}
+    for word in words:
+        for language in _LANGUAGES_OF.get(word, ()):
+            counts[language] = counts.get(language, 0) + 1
     most = max(counts.values(), default=0)
-    return [language for language in LATIN_LANGUAGES if most and counts[language] == most]
+    return [language for language in LATIN_LANGUAGES if most and counts.get(language) == most]
 
 
 def stop_words(words: Iterable[str]) -> frozenset[str]:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 from lamina.domain.memory import MemoryEntry
+from lamina.domain.periods import Period
 
 __all__ = [
     "AUTO",
@@ -53,11 +54,12 @@ class Leg(StrEnum):
 
 
 class Source(StrEnum):
-    """Which legs found a result."""
+    """Which legs found a result, or that none did and it stands beside one that was found."""
 
     VECTOR = "vector"
     TEXT = "text"
     BOTH = "both"
+    CONVERSATION = "conversation"
 
 
 class Reason(StrEnum):
@@ -119,8 +121,8 @@ class LegHit:
 class HitExplanation:
     """Why a result has its score: its place in each leg, and each component times its weight.
 
-    `support` is the part of the similarity that comes from its conversation and its speaker. `rerank` is how well
-    the reranker says it answers, in [0, 1]; None if none read it.
+    `support` is the part of the similarity that comes from its conversation, its speaker, and the time that it is of.
+    `rerank` is how well the reranker says it answers, in [0, 1]; None if none read it.
     """
 
     vector: LegHit | None
@@ -161,7 +163,8 @@ class DroppedHit:
 class RecallExplanation:
     """What a recall did: how many each leg found, what was dropped, and the terms searched for.
 
-    `min_match` is the cut-off that was in force, in figures; 0 if there was none.
+    `min_match` is the cut-off that was in force, in figures; 0 if there was none. `periods` are those that the query
+    was read to name.
     """
 
     mode: SearchMode
@@ -170,6 +173,7 @@ class RecallExplanation:
     terms: list[str]
     weights: dict[str, float]
     min_match: float = 0.0
+    periods: tuple[Period, ...] = ()
 
 
 class Results(list[T], Generic[T]):

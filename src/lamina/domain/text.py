@@ -19,7 +19,6 @@ __all__ = ["check_name", "clean", "content_digest", "is_blank", "is_clean", "is_
 MAX_NAME_CHARS = 512
 
 _UNCLEAN = re.compile("[\x00\ud800-\udfff]")
-_WHITESPACE = re.compile(r"\s+")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Zs"})
 """Categories of Unicode that show nothing. Private and unassigned ones are not among them: fonts draw them."""
@@ -28,11 +27,15 @@ _LAST_LATIN = "\u024f"
 
 def is_clean(text: str) -> bool:
     """Whether the text holds neither a NUL nor a surrogate."""
+    if text.isascii():
+        return "\x00" not in text
     return _UNCLEAN.search(text) is None
 
 
 def is_blank(text: str) -> bool:
     """Whether nothing of the text can be seen: spaces, controls, and characters of no width such as U+200B."""
+    if text[:1].isalnum():  # as nearly every text and name begins
+        return False
     return all(unicodedata.category(character) in _INVISIBLE for character in text)
 
 
@@ -52,6 +55,14 @@ def clean(text: str) -> str:
 
 def check_name(field: str, name: object) -> str:
     """The name, if it can identify something: text of 1 to 512 characters, not blank, clean."""
+    if (
+        type(name) is str
+        and name.isascii()
+        and name.isprintable()
+        and name[:1].isalnum()
+        and len(name) <= MAX_NAME_CHARS
+    ):
+        return name
     if not isinstance(name, str):
         raise InvalidType(field, f"must be text, not {type(name).__name__}", f"Give {field} as a str.")
     if is_blank(name):
@@ -65,6 +76,8 @@ def check_name(field: str, name: object) -> str:
 
 def snake_case(key: str) -> str:
     """The key as our fields are spelled: `threadId` is `thread_id`."""
+    if key.isascii() and key.islower():
+        return key
     return _HUMP.sub("_", key).lower()
 
 
@@ -73,5 +86,5 @@ def content_digest(content: str) -> str:
 
     That is: Unicode NFC, trimmed, runs of white space made one space; case counts.
     """
-    normal = _WHITESPACE.sub(" ", unicodedata.normalize("NFC", content)).strip()
-    return hashlib.sha256(normal.encode()).hexdigest()
+    normal = content if content.isascii() else unicodedata.normalize("NFC", content)
+    return hashlib.sha256(" ".join(normal.split()).encode()).hexdigest()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from array import array
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -56,18 +57,21 @@ def check_entry(entry: MemoryEntry) -> None:
         InvalidInput: a field has a value that cannot be stored.
         InvalidType: a field has a type that cannot be stored.
     """
-    for name in ("id", "tenant", "owner", "namespace"):
-        check_name(name, getattr(entry, name))
+    check_name("id", entry.id)
+    check_name("tenant", entry.tenant)
+    check_name("owner", entry.owner)
+    check_name("namespace", entry.namespace)
     _check_content(entry.content)
     _check_tags(entry.tags)
     check_metadata(entry.metadata)
-    for name in ("relevance", "base_relevance", "confidence"):
-        check_unit_interval(name, getattr(entry, name))
+    check_unit_interval("relevance", entry.relevance)
+    check_unit_interval("base_relevance", entry.base_relevance)
+    check_unit_interval("confidence", entry.confidence)
     _check_kind("layer", entry.layer, Layer)
     _check_kind("trust", entry.trust, Trust)
     check_ttl(entry.ttl)
-    for name in ("created_at", "updated_at"):
-        check_instant(name, getattr(entry, name))
+    check_instant("created_at", entry.created_at)
+    check_instant("updated_at", entry.updated_at)
     for name in ("expires_at", "last_accessed_at", "occurred_at", "valid_until"):
         if getattr(entry, name) is not None:
             check_instant(name, getattr(entry, name))
@@ -86,6 +90,8 @@ def check_entry(entry: MemoryEntry) -> None:
 
 def check_unit_interval(field: str, value: object) -> float:
     """The number, if it lies in [0, 1]; a bool or NaN does not."""
+    if type(value) is float and 0 <= value <= 1:
+        return value
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidType(field, f"must be a number, not {type(value).__name__}", "Give a number from 0 to 1.")
     if not 0 <= value <= 1:  # NaN fails this too
@@ -119,6 +125,8 @@ def check_instant(field: str, value: object) -> datetime:
     """The instant in UTC; a naive datetime is refused here (callers' edges read it as UTC)."""
     if not isinstance(value, datetime):
         raise InvalidType(field, f"must be a datetime, not {type(value).__name__}", "Give a timezone-aware datetime.")
+    if value.tzinfo is UTC:
+        return value
     if value.tzinfo is None:
         raise InvalidInput(field, "has no time zone", "Give a timezone-aware datetime, such as datetime.now(UTC).")
     try:
@@ -132,6 +140,8 @@ def check_vector(vector: Vector) -> None:
     try:
         if len(vector) == 0:
             raise InvalidInput("embedding", "has no dimensions", "Give at least one number, or None.")
+        if isinstance(vector, array) and vector.typecode == "f" and _are_finite(vector):
+            return
         if all(-_FLOAT32_MAX <= each <= _FLOAT32_MAX for each in vector):  # NaN fails this too
             return
     except TypeError:
@@ -139,10 +149,18 @@ def check_vector(vector: Vector) -> None:
     raise InvalidInput("embedding", "holds NaN, infinity or what 32 bits cannot carry", "Give finite numbers.")
 
 
+def _are_finite(numbers: array[float]) -> bool:
+    import numpy as np  # here, because numpy takes longer to import than all of this package
+
+    return bool(np.isfinite(np.frombuffer(numbers, np.float32)).all())
+
+
 def check_metadata(metadata: object) -> None:
     """Refuse metadata that JSON cannot carry unchanged to every backend and back."""
     if not isinstance(metadata, dict):
         raise InvalidType("metadata", f"must be a dict, not {type(metadata).__name__}", "Give a dict with text keys.")
+    if not metadata:
+        return
     _check_json("metadata", metadata, MAX_METADATA_DEPTH)
     size = len(json.dumps(metadata, ensure_ascii=False).encode())
     if size > MAX_METADATA_BYTES:
@@ -175,7 +193,7 @@ def _check_content(content: object) -> None:
         raise InvalidInput("content", "is blank", "Give at least one visible character.")
     if not is_clean(content):
         raise InvalidInput("content", "holds a NUL or a lone surrogate", "Pass it through `lamina.clean` first.")
-    size = len(content.encode())
+    size = len(content) if content.isascii() else len(content.encode())
     if size > MAX_CONTENT_BYTES:
         remedy = f"Use at most {MAX_CONTENT_BYTES}, or ingest it as a document."
         raise InvalidInput("content", f"has {size} bytes", remedy)

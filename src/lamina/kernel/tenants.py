@@ -35,6 +35,8 @@ __all__ = ["MAX_OPEN", "TenantKernels"]
 MAX_OPEN: Final = 1000
 """Kernels that are kept open. Each takes about 16 KB of memory and, over SQLite, 1 ms of work to open."""
 
+_MOST_NOTED: Final = 10_000
+
 log = logging.getLogger(__name__)
 
 
@@ -278,6 +280,8 @@ class TenantKernels:
             kernel.memory_engine.working = working
         if tenant not in self._noted:
             await backends.server.note_tenant(tenant, now=self._clock())
+            if len(self._noted) >= _MOST_NOTED:
+                self._noted.clear()  # noting one once more changes nothing
             self._noted.add(tenant)
         return kernel
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from lamina.domain.filters import Expiry, MemoryFilter
-from lamina.domain.memory import MemoryEntry, Vector
+from lamina.domain.memory import UNSET, MemoryEntry, Unset, Vector
 from lamina.domain.recall import Degraded, Leg, Reason
 from lamina.domain.scope import Scope
 from lamina.domain.validation import check_vector
@@ -28,7 +29,7 @@ from lamina.ports.clock import Clock
 from lamina.ports.embedder import Embedder, Fingerprint
 from lamina.ports.memory_adapter import MemoryAdapter, Update
 
-__all__ = ["EmbeddingSpace", "Progress", "ReembedReport", "TextsOf", "query_vector_of", "vectors_of"]
+__all__ = ["META_KEY", "EmbeddingSpace", "Progress", "ReembedReport", "TextsOf", "query_vector_of", "vectors_of"]
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Told how many are done, and of how many."""
@@ -139,7 +140,7 @@ class EmbeddingSpace:
             return Degraded(Leg.VECTOR, Reason.OTHER_MODEL, str(problem))
         try:
             vector = await query_vector_of(self.embedder, query)
-            self._check_length(vector)
+            self._check_lengths([vector])
             if not any(vector):
                 return Degraded(Leg.VECTOR, Reason.NO_VECTORS, "the embedder knows no word of the query")
         except EmbeddingDimensionError as error:
@@ -149,13 +150,17 @@ class EmbeddingSpace:
             return Degraded(Leg.VECTOR, Reason.EMBEDDER_FAILED, str(error))
         return vector
 
-    async def still_holds(self) -> Degraded | None:
+    async def still_holds(self, found: str | Unset | None = UNSET) -> Degraded | None:
         """Why vectors that were just compared with a query cannot count: their model changed meanwhile.
 
-        If `needs_reembed` is False then, it changed to the embedder's own, and comparing again helps.
+        `found` is what stood under `META_KEY` at the moment of the search, if that was read along. If
+        `needs_reembed` is False then, it changed to the embedder's own, and comparing again helps.
         """
         before = self._stored
-        await self.refresh()
+        if isinstance(found, Unset):
+            await self.refresh()
+        else:
+            self._stored = found
         if time.monotonic() - self._gaps_counted_at >= GAPS_COUNTED_EVERY:
             await self._count_gaps()
         if self._stored == before:
@@ -185,8 +190,7 @@ class EmbeddingSpace:
         if self._mismatch():  # another engine was the first to store, with another model
             self.has_gaps = True
             return
-        for vector in vectors:
-            self._check_length(vector)
+        self._check_lengths(vectors)
         for entry, vector in zip(entries, vectors, strict=True):
             entry.embedding = vector
 
@@ -258,7 +262,7 @@ class EmbeddingSpace:
                 await self._adopt(vector)
                 if problem := self._mismatch():
                     raise problem
-                self._check_length(vector)
+                self._check_lengths([vector])
         return vectors
 
     async def _adopt(self, vector: Vector) -> None:
@@ -302,10 +306,11 @@ class EmbeddingSpace:
             return EmbeddingFingerprintError("two models, since a change was interrupted", str(mark))
         return None
 
-    def _check_length(self, vector: Vector) -> None:
+    def _check_lengths(self, vectors: Iterable[Vector]) -> None:
         mark = self.fingerprint
-        if mark is not None and len(vector) != mark.dimensions:
-            raise EmbeddingDimensionError(mark.dimensions, len(vector))
+        for vector in vectors:
+            if mark is not None and len(vector) != mark.dimensions:
+                raise EmbeddingDimensionError(mark.dimensions, len(vector))
 
     def _require_embedder(self) -> Embedder:
         if self.embedder is None:
@@ -358,6 +363,7 @@ async def _contents(entries: Sequence[MemoryEntry]) -> list[str]:
     return [entry.content for entry in entries]
 
 
+@lru_cache(maxsize=64)
 def _read(text: str) -> _Stored:
     fields = json.loads(text)
     fingerprint = Fingerprint(fields["provider"], fields["model"], fields["dimensions"])

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypedDict
+from typing import Any, Final, TypedDict
 
 from lamina.domain.filters import And, Compare, Filter, MemoryFilter, Not, Or, Where
 from lamina.domain.memory import UNSET, Layer, MemoryEntry, Trust, Unset
@@ -66,6 +66,9 @@ class MemoryInput:
     supersede_reason: str | None = None
 
 
+_FIELDS: Final = tuple(each.name for each in dataclasses.fields(MemoryInput))
+
+
 class Relations(TypedDict, total=False):
     """What a memory to store has to do with others.
 
@@ -113,10 +116,9 @@ def read_input(item: object) -> MemoryInput:
     named = {snake_case(key) if isinstance(key, str) else key: value for key, value in item.items()}
     if "content" not in named:
         raise InvalidInput("content", "is missing", "Give the text to remember under the key 'content'.")
-    known = [each.name for each in dataclasses.fields(MemoryInput)]
     for key in named:
-        if key not in known:
-            raise InvalidInput(str(key), "is not a field of a memory", f"Use: {', '.join(known)}.")
+        if key not in _FIELDS:
+            raise InvalidInput(str(key), "is not a field of a memory", f"Use: {', '.join(_FIELDS)}.")
     return MemoryInput(**named)
 
 
@@ -138,6 +140,8 @@ def read_trust(trust: Trust | str) -> Trust:
 
 def read_texts(field: str, texts: Iterable[str]) -> list[str]:
     """The texts, as they are; a single one is refused, for it would be taken apart into characters."""
+    if type(texts) is tuple and not texts:  # as where nothing was given
+        return []
     if isinstance(texts, str) or not isinstance(texts, Iterable):
         raise InvalidType(field, "must be a list of text", f"Give {field}=['...'].")
     read = list(texts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -74,7 +75,9 @@ class Writer:
     async def _store_many(self, items: Sequence[MemoryInput]) -> list[str | None]:
         now = self._runtime.clock()
         drafts: list[_Draft | None] = []
-        for given in items:
+        for number, given in enumerate(items):
+            if not (number + 1) % 200:  # some milliseconds: a large batch must not hold up what else runs on the loop
+                await asyncio.sleep(0)
             entry = build_entry(given, self._runtime.defaults, self._runtime.new_id(), now)
             old_ids, reason = read_superseded(given.supersedes, given.supersede_reason)
             guarded = await self._runtime.hooks.before_store(entry)
@@ -348,7 +351,7 @@ def _split(
 
 
 def _check_same(twin: MemoryEntry, new: MemoryEntry) -> None:
-    if _saying(twin) != _saying(new):
+    if twin is not new and _saying(twin) != _saying(new):
         raise Conflict(f"The id {new.id!r}", "it is taken by another memory", "Choose another id, or edit that memory.")
 
 

@@ -11,12 +11,14 @@ import time
 from array import array
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Final, TypeVar
 
 import anyio
 
 from lamina.domain.memory import Vector
-from lamina.errors import ConfigError, ProviderError, ProviderUnavailable
+from lamina.domain.validation import check_vector
+from lamina.errors import ConfigError, InvalidInput, InvalidType, ProviderError, ProviderUnavailable
 from lamina.ports.embedder import Embedder, matches_from, weighted_parts
 from lamina.providers.batching import batches
 from lamina.providers.circuit_breaker import CircuitBreaker
@@ -147,16 +149,20 @@ class EmbeddingCache:
 class CachingEmbedder(_Wrapper):
     """Embeds no text twice, neither within one call nor, while the cache holds it, between calls.
 
-    Documents and queries are cached apart, and so is each provider and model.
+    Documents and queries are cached apart, and so is each provider and model. What an embedder in trouble may give is
+    handed on and not kept, so that the text is embedded again: zeros alone, what is no finite number, and a vector of
+    another length than the one before.
     """
 
     def __init__(self, embedder: Embedder, cache: EmbeddingCache | None = None) -> None:
         super().__init__(embedder)
         self._cache = EmbeddingCache() if cache is None else cache
+        self._length: int | None = None
 
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
         """One vector per text, in order; only texts seen for the first time reach the wrapped embedder, once each."""
-        keys = [self._key("document", text) for text in check_texts(texts)]
+        start = self._start("document")
+        keys = [_key(start, text) for text in check_texts(texts)]
         found: dict[bytes, Vector] = {}
         missing: dict[bytes, str] = {}
         for key, text in zip(keys, texts, strict=True):
@@ -171,26 +177,45 @@ class CachingEmbedder(_Wrapper):
                 raise ProviderError(self.provider, f"it answered {len(vectors)} vectors for {len(missing)} texts")
             for key, vector in zip(missing, vectors, strict=True):
                 found[key] = vector
-                self._cache.put(key, vector)
+                self._keep(key, vector)
         return [array("f", found[key]) for key in keys]
 
     async def embed_query(self, text: str) -> Vector:
         """The vector of a text to search with."""
         [cleaned] = check_texts([text])
-        key = self._key("query", cleaned)
+        key = _key(self._start("query"), cleaned)
         cached = self._cache.get(key)
         if cached is not None:
             return cached
         vector = await self._embedder.embed_query(text)
-        self._cache.put(key, vector)
+        self._keep(key, vector)
         return vector
 
-    def _key(self, kind: str, text: str) -> bytes:
+    def _keep(self, key: bytes, vector: Vector) -> None:
+        before, self._length = self._length, len(vector)
+        if before not in {None, len(vector)} or not any(vector):
+            return
+        with suppress(InvalidInput, InvalidType):
+            check_vector(vector)
+            self._cache.put(key, vector)
+
+    def _start(self, kind: str) -> hashlib._Hash:
+        """What all keys of this kind begin with."""
         digest = hashlib.sha256()
-        for part in (kind, self.provider, self.model, text):
-            encoded = part.encode()
-            digest.update(len(encoded).to_bytes(8, "big") + encoded)  # the length keeps ("a", "bc") from ("ab", "c")
-        return digest.digest()
+        for part in (kind, self.provider, self.model):
+            digest.update(_measured(part))
+        return digest
+
+
+def _key(start: hashlib._Hash, text: str) -> bytes:
+    digest = start.copy()
+    digest.update(_measured(text))
+    return digest.digest()
+
+
+def _measured(part: str) -> bytes:
+    encoded = part.encode()
+    return len(encoded).to_bytes(8, "big") + encoded  # the length keeps ("a", "bc") from ("ab", "c")
 
 
 class BatchingEmbedder(_Wrapper):

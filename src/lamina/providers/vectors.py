@@ -8,7 +8,7 @@ that is stored looks like any other.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from lamina.domain.memory import Vector
@@ -68,7 +68,10 @@ def checked_vectors(provider: str, answer: Iterable[Any], count: int, *, dimensi
         raise ProviderError(provider, f"it answered {type(answer).__name__} in place of vectors") from error
     if len(raw) != count:
         raise ProviderError(provider, f"it answered {len(raw)} vectors for {count} texts")
-    vectors: list[Vector] = []
+    vectors: list[Vector] = list(_at_once(raw))
+    if vectors and (dimensions is None or len(vectors[0]) == dimensions):
+        return vectors
+    vectors = []
     for position, each in enumerate(raw):
         vector = _vector(provider, each, position)
         expected = dimensions or len(vectors[0] if vectors else vector)
@@ -76,6 +79,19 @@ def checked_vectors(provider: str, answer: Iterable[Any], count: int, *, dimensi
             raise EmbeddingDimensionError(expected, len(vector))
         vectors.append(vector)
     return vectors
+
+
+def _at_once(raw: list[Any]) -> Iterator[array[float]]:
+    """The vectors of an answer that is 32-bit floats of one length throughout, as most are; nothing of any other."""
+    import numpy as np
+
+    if any(type(each) is not np.ndarray or each.dtype != np.float32 or each.ndim != 1 for each in raw):
+        return
+    if len({len(each) for each in raw}) != 1:
+        return
+    rows = np.stack(raw)
+    if rows.shape[1] and np.isfinite(rows).all() and rows.any(axis=1).all():
+        yield from (array("f", row.tobytes()) for row in rows)
 
 
 def _vector(provider: str, raw: Any, position: int) -> array[float]:

@@ -57,6 +57,8 @@ class WordPiece:
         return any(id not in {self._begin, self._end, self._unknown} for id in ids)
 
     def _pieces(self, word: str) -> tuple[int, ...]:
+        if len(word) > _LONGEST_WORD:
+            return (self._unknown,)
         pieces = self._cache.get(word)
         if pieces is None:
             pieces = self._split(word)
@@ -66,8 +68,6 @@ class WordPiece:
 
     def _split(self, word: str) -> tuple[int, ...]:
         """The longest piece that the vocabulary has, then the longest of the rest, and so on."""
-        if len(word) > _LONGEST_WORD:
-            return (self._unknown,)
         pieces = []
         start = 0
         while start < len(word):

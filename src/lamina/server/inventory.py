@@ -12,9 +12,11 @@ from typing import Any, Final
 from lamina.ports.server_store import ServerStore
 from lamina.server.metrics import Metrics
 
-__all__ = ["COUNTED_EVERY", "Inventory"]
+__all__ = ["COUNTED_EVERY", "RETRIED_AFTER", "Inventory"]
 
 COUNTED_EVERY: Final = 300.0
+RETRIED_AFTER: Final = 10.0
+"""Seconds until the next try after a failure; twice as many after each further one, up to `COUNTED_EVERY`."""
 _WAITED: Final = 2.0
 _SHARE: Final = 10
 """Counting that takes long is done so much more rarely that it takes a tenth of the time at most."""
@@ -41,6 +43,7 @@ class Inventory:
         self._metrics = metrics
         self._monotonic = monotonic
         self._due = monotonic()
+        self._pause = RETRIED_AFTER
         self._counting: asyncio.Task[None] | None = None
 
     async def refresh(self) -> None:
@@ -66,7 +69,9 @@ class Inventory:
         except Exception as error:  # requests are served on; no number is better than an old one that seems new
             log.warning("what is stored could not be counted: %s", type(error).__name__, exc_info=error)
             self._metrics.stored(memories=None, size_bytes=None)
-            return
-        self._metrics.stored(memories=memories, size_bytes=size)
+            pause, self._pause = self._pause, min(2 * self._pause, COUNTED_EVERY)
+        else:
+            self._metrics.stored(memories=memories, size_bytes=size)
+            pause, self._pause = COUNTED_EVERY, RETRIED_AFTER
         now = self._monotonic()
-        self._due = now + max(COUNTED_EVERY, (now - began) * _SHARE)
+        self._due = now + max(pause, (now - began) * _SHARE)

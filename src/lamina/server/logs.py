@@ -56,4 +56,6 @@ def _instant(record: logging.LogRecord) -> str:
 
 def _one_line(text: str) -> str:
     """Nothing in it begins a new line or moves the cursor."""
+    if text.isprintable():
+        return text
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)

@@ -12,6 +12,8 @@ from lamina.domain.idempotency import Beginning, KeptRequest, KeptResponse, Requ
 __all__ = ["Requests", "RequestsInProcess"]
 
 _MOST: Final = 10_000
+_MOST_BYTES: Final = 64 * 1024 * 1024
+"""Of the answers that are kept, without what Python takes beside."""
 
 
 class Requests(Protocol):
@@ -33,9 +35,14 @@ class Requests(Protocol):
 
 
 class RequestsInProcess:
-    """For an app without a server store: the last 10,000 requests, until the process ends."""
+    """For an app without a server store: the last 10,000 requests, until the process ends.
 
-    def __init__(self) -> None:
+    Fewer where their answers together have more than `most_bytes`.
+    """
+
+    def __init__(self, *, most_bytes: int = _MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._bytes = 0
         self._kept: OrderedDict[tuple[str, ...], tuple[KeptRequest, str, datetime]] = OrderedDict()
 
     async def begin(
@@ -49,10 +56,10 @@ class RequestsInProcess:
             if state is not RequestState.NEW:
                 return Beginning(state, response=request.response if state is RequestState.FINISHED else None)
         claim = uuid.uuid4().hex
+        self._drop(place)
         self._kept[place] = (KeptRequest(fingerprint, lease_until, None), claim, now)
-        self._kept.move_to_end(place)
         if len(self._kept) > _MOST:
-            self._kept.popitem(last=False)
+            self._drop(next(iter(self._kept)))
         return Beginning(RequestState.NEW, claim)
 
     async def finish(self, tenant: str, caller: str, key: str, claim: str, *, response: KeptResponse) -> bool:
@@ -62,6 +69,9 @@ class RequestsInProcess:
             return False
         request, _, begun = self._kept[place]
         self._kept[place] = (KeptRequest(request.fingerprint, request.lease_until, response), claim, begun)
+        self._bytes += len(response.body)
+        while self._bytes > self._most_bytes:  # those that are being done have no answer, and stay
+            self._drop(next(each for each, (kept, _, _) in self._kept.items() if kept.response is not None))
         return True
 
     async def abandon(self, tenant: str, caller: str, key: str, claim: str) -> bool:
@@ -69,7 +79,7 @@ class RequestsInProcess:
         place = (tenant, caller, key)
         if not self._holds(place, claim):
             return False
-        del self._kept[place]
+        self._drop(place)
         return True
 
     async def purge(self, before: datetime) -> int:
@@ -80,8 +90,13 @@ class RequestsInProcess:
             if begun < before and (request.response is not None or request.lease_until <= before)
         ]
         for place in old:
-            del self._kept[place]
+            self._drop(place)
         return len(old)
+
+    def _drop(self, place: tuple[str, ...]) -> None:
+        dropped = self._kept.pop(place, None)
+        if dropped is not None and dropped[0].response is not None:
+            self._bytes -= len(dropped[0].response.body)
 
     def _holds(self, place: tuple[str, ...], claim: str) -> bool:
         found = self._kept.get(place)

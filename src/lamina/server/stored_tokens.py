@@ -31,7 +31,7 @@ class StoredTokens:
         self._store = store
         self._clock = clock
         self._remembered = remembered
-        self._known: OrderedDict[str, tuple[float, ApiToken]] = OrderedDict()
+        self._known: OrderedDict[str, tuple[float, ApiToken, Principal]] = OrderedDict()
 
     async def __call__(self, secret: str) -> Principal | None:
         """Whom the secret stands for; None if it is unknown, expired or revoked.
@@ -40,34 +40,28 @@ class StoredTokens:
             AdapterError: the store failed.
         """
         digest = token_digest(secret)
-        token = self._recalled(digest) or await self._found(digest)
-        if token is None or not token.is_valid_at(self._clock()):
-            return None
-        return Principal(
-            tenant=token.tenant,
-            owner=token.owner,
-            access=frozenset(Access(each) for each in token.scopes),
-            id=token.id,
-        )
+        token, principal = self._recalled(digest) or await self._found(digest)
+        return principal if token is not None and token.is_valid_at(self._clock()) else None
 
-    def _recalled(self, digest: str) -> ApiToken | None:
-        since, token = self._known.get(digest, (0.0, None))
-        if token is None or time.monotonic() - since >= self._remembered:
+    def _recalled(self, digest: str) -> tuple[ApiToken, Principal] | None:
+        known = self._known.get(digest)
+        if known is None or time.monotonic() - known[0] >= self._remembered:
             return None
-        return token
+        return known[1:]
 
-    async def _found(self, digest: str) -> ApiToken | None:
+    async def _found(self, digest: str) -> tuple[ApiToken, Principal] | tuple[None, None]:
         asked = time.monotonic()
         token = await self._store.find_token(digest)
         self._known.pop(digest, None)
         # The look-up found it by equality; this comparison takes the same time however much of it is right.
         if token is None or not hmac.compare_digest(token.digest, digest):
-            return None
-        self._known[digest] = (asked, token)
+            return None, None
+        principal = _principal_of(token)
+        self._known[digest] = (asked, token, principal)
         if len(self._known) > _MOST:
             self._known.popitem(last=False)
         await self._note_use(token)
-        return token
+        return token, principal
 
     async def _note_use(self, token: ApiToken) -> None:
         now = self._clock()
@@ -77,3 +71,8 @@ class StoredTokens:
             await self._store.note_use(token.id, now=now)
         except LaminaError as error:  # when it was last used is worth less than the call
             log.warning("The use of a token could not be noted: %s", type(error).__name__)
+
+
+def _principal_of(token: ApiToken) -> Principal:
+    access = frozenset(Access(each) for each in token.scopes)
+    return Principal(tenant=token.tenant, owner=token.owner, access=access, id=token.id)

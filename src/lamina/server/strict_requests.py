@@ -28,8 +28,8 @@ async def check_request(request: Request) -> None:
     route = request.scope.get("route")
     if REFUSED in request.scope or not isinstance(route, APIRoute):
         return  # a route that needs a token says first that there is none
-    known = dict(_query_parameters(route.dependant))
     given = request.query_params.multi_items()
+    known = dict(_query_parameters(route.dependant)) if given else {}
     counts = Counter(name for name, _ in given)
     for name, value in given:
         if name not in known:

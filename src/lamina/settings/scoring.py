@@ -27,6 +27,7 @@ SCORING_PRESETS: Final[Mapping[str, Mapping[str, float]]] = {
         "news": (0.35, 0.40, 0.10, 0.15, 24.0),
         "support": (0.60, 0.30, 0.00, 0.10, 48.0),
         "knowledge_base": (0.70, 0.05, 0.10, 0.15, 8760.0),
+        "evidence": (0.95, 0.00, 0.00, 0.05, 336.0),
     }.items()
 }
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from lamina.adapters.sqlite import SqliteAdapter
-from lamina.databases.sqlite.connection import APPLICATION_ID
+from lamina.databases.sqlite.connection import APPLICATION_ID, PAGE_SIZE
 from lamina.errors import AdapterError, AdapterUnavailable, ConfigError, StoreDamaged
 from lamina.testing.memory_contract.material import MINE, NOW, by_text, ids, listed, memory, put
 
@@ -143,7 +143,7 @@ async def test_a_truncated_file_is_refused_and_stays_as_it_was(file: Path, share
 async def test_a_garbled_file_is_refused_and_stays_as_it_was(file: Path, page: int) -> None:
     await filled(file)
     data = bytearray(file.read_bytes())
-    start = 4096 * page + (100 if page == 0 else 0)
+    start = PAGE_SIZE * page + (100 if page == 0 else 0)
     data[start : start + 600] = bytes(range(7, 207)) * 3
     file.write_bytes(data)
     await assert_refused_unchanged(file, "cannot be read|damaged")
@@ -156,10 +156,10 @@ async def test_a_folder_is_refused(tmp_path: Path) -> None:
 
 async def test_damage_that_is_found_while_reading_is_said_and_is_no_empty_answer(file: Path, monkeypatch) -> None:
     monkeypatch.setattr("lamina.databases.sqlite.connection.SMALL_FILE", 0)  # as for a file too large to check whole
-    await filled(file, 400)
+    await filled(file, 800)
     data = bytearray(file.read_bytes())
-    for page in range(40, len(data) // 4096):  # behind the pages that opening needs
-        data[4096 * page : 4096 * page + 200] = b"\x0d" + b"\xee" * 199
+    for page in range(40, len(data) // PAGE_SIZE):  # behind the pages that opening needs
+        data[PAGE_SIZE * page : PAGE_SIZE * page + 200] = b"\x0d" + b"\xee" * 199
     file.write_bytes(data)
     adapter = SqliteAdapter(file)
     await adapter.initialize()

@@ -1,6 +1,7 @@
 import asyncio
 import sqlite3
 import unicodedata
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +13,7 @@ from lamina.domain.filters import MemoryFilter
 from lamina.domain.memory import Layer
 from lamina.domain.scope import Scope
 from lamina.domain.text import content_digest
-from lamina.errors import AdapterError, InvalidInput, ScopeError
+from lamina.errors import AdapterError, AdapterUnavailable, InvalidInput, ScopeError
 from lamina.ports.memory_adapter import Order, Update
 from lamina.testing.memory_contract.material import LIVE, MINE, NOW, by_text, by_vector, ids, listed, memory, put
 
@@ -251,3 +252,97 @@ async def test_looking_for_a_twin_does_not_read_the_whole_scope(adapter: SqliteA
     few = await steps()
     await adapter.store_many(MINE, [memory(f"n{n}", f"more {n}") for n in range(3000)])
     assert await steps() <= few + 2
+
+
+@pytest.fixture
+def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the collection's own statements are, as they are run."""
+    seen: list[str] = []
+    for name in ("execute", "execute_many"):
+        run = getattr(Collection, name)
+
+        def noted(self, template, rows=(), *, run=run, **parts):
+            seen.append(template)
+            return run(self, template, rows, **parts)
+
+        monkeypatch.setattr(Collection, name, noted)
+    return seen
+
+
+async def test_a_batch_takes_few_statements_however_many_memories_it_holds(adapter, statements: list[str]) -> None:
+    counts = []
+    for size in (1, 40, 400):
+        statements.clear()
+        batch = [memory(f"{size}-{n}", f"text {size} {n}", embedding=[1.0, n / size]) for n in range(size)]
+        assert await adapter.store_many(MINE, batch, if_new=True) == [None] * size
+        counts.append(len(statements))
+    assert counts[0] <= 12
+    assert counts[1] <= counts[0]
+    assert counts[2] <= 24  # six blocks are sealed
+    assert await adapter.check() == []
+
+
+async def test_within_a_batch_what_comes_later_meets_what_came_before(adapter: SqliteAdapter) -> None:
+    old = memory("old", "the lamp is lit", embedding=[1.0, 0.0])
+    await put(adapter, old)
+    batch = [
+        memory("a", "the door is shut", embedding=[0.0, 1.0]),
+        memory("b", "the  lamp is lit"),
+        memory("c", "the door is  shut"),
+        memory("a", "something else"),
+        memory("d", "the door is shut", owner="bob"),
+        memory("e", "the last one"),
+    ]
+    found = await adapter.store_many(Scope("acme"), batch, if_new=True)
+    assert [twin and twin.id for twin in found] == [None, "old", "a", "a", None, None]
+    assert list(found[2].embedding) == [0.0, 1.0]
+    assert ids(await listed(adapter, Scope("acme"))) == ["old", "a", "d", "e"]
+    assert await adapter.check() == []
+
+
+async def test_a_batch_puts_memories_in_the_place_of_their_namesakes_once_for_each(adapter: SqliteAdapter) -> None:
+    await put(adapter, memory("a", "first"), memory("b", "other"))
+    await adapter.store_many(MINE, [memory("a", "second"), memory("new", "new"), memory("a", "third")])
+    stored = await adapter.get(MINE, "a")
+    assert (stored.content, stored.revision) == ("third", 3)
+    assert [old.content for old in await adapter.history(MINE, "a")] == ["first", "second"]
+    assert ids(await by_text(adapter, "second", MINE)) == []
+    assert await adapter.check() == []
+
+
+async def test_what_a_count_of_missing_vectors_reads_does_not_hang_on_how_many_there_are(
+    adapter: SqliteAdapter, statements: list[str]
+) -> None:
+    await put(adapter, *(memory(f"m{n}", f"text {n}", embedding=[1.0, n]) for n in range(5)))
+    lacking = MemoryFilter(now=NOW, has_embedding=False)
+    statements.clear()
+    assert await adapter.count(MINE, lacking) == 0
+    assert not [each for each in statements if "{memories}" in each]
+    await adapter.delete(MINE, "m3")
+    assert await adapter.count(MINE, lacking) == 0
+    await put(adapter, memory("bare", "no vector"))
+    assert await adapter.count(MINE, lacking) == 1
+
+
+async def test_a_vacuum_gives_back_the_room_of_what_was_deleted_and_keeps_the_rest(adapter: SqliteAdapter) -> None:
+    batch = [memory(f"m{n}", f"text {n}", embedding=[1.0 + n] * 100) for n in range(1000)]
+    await adapter.store_many(MINE, batch)
+    await adapter.delete_many(MINE, [f"m{n}" for n in range(900)])
+    done = await adapter.vacuum()
+    assert done.after < done.before / 4
+    assert await adapter.check() == []
+    assert ids(await by_text(adapter, "950", MINE)) == ["m950"]
+
+
+async def test_a_vacuum_is_refused_while_another_process_writes_or_reads(opened, file: Path) -> None:
+    adapter = await opened(busy_timeout=0.05)
+    await put(adapter, memory("a"))
+    for begin in ("BEGIN IMMEDIATE", "BEGIN"):
+        other = sqlite3.connect(file, isolation_level=None)
+        other.execute(begin)
+        other.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        await put(adapter, memory("b")) if begin == "BEGIN" else None
+        with pytest.raises(AdapterUnavailable):
+            await adapter.vacuum()
+        other.close()
+    assert (await adapter.vacuum()).after > 0

@@ -10,6 +10,8 @@ import psycopg
 import pytest
 
 from lamina.databases.postgres import PostgresDatabase
+from lamina.databases.postgres.address import parse_url
+from lamina.databases.postgres.sessions import Limits, connect
 from lamina.errors import AdapterError
 
 
@@ -120,3 +122,15 @@ async def test_a_failure_that_the_work_swallows_is_no_success(handle, add, count
     with pytest.raises(AdapterError, match="failed unseen, so that nothing of it was written"):
         await handle.write(careless)
     assert await handle.read(count) == 0
+
+
+async def test_statements_are_prepared_on_the_server_itself_and_behind_a_pooler_not(postgres, pgbouncer):
+    for url, at_least in ((postgres.url_of("postgres"), 1), (pgbouncer.url_of("postgres"), 0)):
+        connection = connect(parse_url(url), Limits(1, 10, 30))
+        try:
+            for turn in range(8):
+                assert connection.execute("SELECT %s::int", (turn,)).fetchone() == (turn,)
+            (count,) = connection.execute("SELECT count(*) FROM pg_prepared_statements").fetchone()
+        finally:
+            connection.close()
+        assert min(count, 1) == at_least

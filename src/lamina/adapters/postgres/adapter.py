@@ -240,7 +240,7 @@ class PostgresAdapter(MemoryAdapter):
         return await self._read(scope, lambda collection: reading.history(collection, scope, id))
 
     async def load_meta(self, scope: Scope, key: str) -> str | None:
-        return await self._read(scope, lambda collection: reading.meta_values(collection, [key]).get(key))
+        return await self._read(scope, lambda collection: reading.meta_value(collection, key))
 
     async def save_meta(
         self, scope: Scope, key: str, value: str, now: datetime, *, expected: str | Unset | None = UNSET
@@ -248,12 +248,7 @@ class PostgresAdapter(MemoryAdapter):
         check_meta(key, value)
         wanted = {} if isinstance(expected, Unset) else {key: expected}
 
-        def work(collection: Collection) -> None:
-            locked = writing.lock(collection)
-            writing.expect_meta(collection, wanted)
-            writing.save_meta(collection, locked, key, value, now=now)
-
-        await self._write(scope, work)
+        await self._write(scope, lambda collection: writing.save_meta(collection, key, value, expected=wanted, now=now))
 
     async def _update(
         self,

@@ -17,7 +17,7 @@ from lamina.adapters.postgres.rows import COLUMNS, values_of, words_of
 from lamina.adapters.postgres.tables import Collection
 from lamina.domain.memory import MemoryEntry
 
-__all__ = ["COPIED_FROM", "insert"]
+__all__ = ["COPIED_FROM", "copy_many", "insert_few"]
 
 COPIED_FROM: Final = 50
 """From so many rows on they are copied."""
@@ -45,21 +45,20 @@ _KINDS: Final = {
 _INCOMING: Final = [*COLUMNS, "words", "dimensions", "exact"]
 
 
-def insert(collection: Collection, tenant: int, entries: Sequence[MemoryEntry]) -> None:
-    """Write entries that are not there yet, with their words and vectors; each has its `seq`."""
-    if len(entries) < COPIED_FROM:
-        _insert(collection, tenant, entries)
-        return
+def copy_many(collection: Collection, tenant: int, entries: Sequence[MemoryEntry]) -> None:
+    """As `insert_few`, for many."""
     columns = ", ".join(f"{name} {_KINDS.get(name, 'text')}" for name in _INCOMING)
     collection.execute("CREATE TEMPORARY TABLE lamina_incoming ({columns}) ON COMMIT DROP", columns=columns)
     rest = iter(entries)
     while portion := list(islice(rest, PORTION)):
         _copy(collection, portion)
-        _move(collection, tenant)
+        with collection.together():
+            _move(collection, tenant)
     collection.execute("DROP TABLE pg_temp.lamina_incoming")
 
 
-def _insert(collection: Collection, tenant: int, entries: Sequence[MemoryEntry]) -> None:
+def insert_few(collection: Collection, tenant: int, entries: Sequence[MemoryEntry]) -> None:
+    """Write entries that are not there yet, with their words and vectors; each has its `seq`."""
     session = collection.session
     session.execute_many(
         "INSERT INTO {memories} (tenant, {names}) VALUES (%s, {values})",

@@ -12,9 +12,9 @@ from lamina.adapters._shared.directions import direction, rank_by_closeness
 from lamina.adapters.postgres.arrays import reals_of
 from lamina.adapters.postgres.conditions import admitted
 from lamina.adapters.postgres.pgvector import LONGEST_INDEXED, LONGEST_VECTOR, Pgvector
-from lamina.adapters.postgres.reading import entries_by_seq
+from lamina.adapters.postgres.reading import Rows, ask_for_found, entries_in
 from lamina.adapters.postgres.tables import Collection
-from lamina.domain.memory import Vector
+from lamina.domain.memory import MemoryEntry, Vector
 from lamina.errors import EmbeddingDimensionError
 from lamina.ports.memory_adapter import SearchHit, SearchOptions
 
@@ -38,47 +38,62 @@ _ROWS: Final = "{vectors} AS v JOIN {memories} AS m ON m.tenant = v.tenant AND m
 
 def nearest(collection: Collection, embedding: Vector, options: SearchOptions, pgvector: Pgvector) -> list[SearchHit]:
     """As `MemoryAdapter.search_by_vector`."""
-    expected = _expected_dimensions(collection)
+    towards = direction(embedding)
+    may_index = towards is not None and pgvector.scans_on and len(embedding) <= LONGEST_INDEXED
+    may_index = may_index and _size(options) <= WIDTH
+    with collection.together():
+        asked = _ask_for_dimensions(collection)
+        counted = _ask_whether_many(collection, options) if may_index else ()
+    expected = next((length for (length,) in asked), None)
     if expected is None:
         return []
     if expected != len(embedding):
         raise EmbeddingDimensionError(expected, len(embedding))
-    seqs = _pool(collection, embedding, options, pgvector)
-    pool = entries_by_seq(collection, seqs, embeddings=True)
+    are_many = any(number > ALL_UP_TO for (number,) in counted)
+    pool = _pool(collection, towards, options, pgvector, length=len(embedding), are_many=are_many)
     return rank_by_closeness(embedding, pool, options.limit, include_embeddings=options.include_embeddings)
 
 
-def _expected_dimensions(collection: Collection) -> int | None:
+def _pool(
+    collection: Collection,
+    towards: Vector | None,
+    options: SearchOptions,
+    pgvector: Pgvector,
+    *,
+    length: int,
+    are_many: bool,
+) -> list[MemoryEntry]:
+    """The entries among which the closest are."""
+    if towards is None or length > LONGEST_VECTOR:
+        return entries_in(collection, _everything(collection, options, is_zero=towards is None))
+    if are_many:
+        found = entries_in(collection, _by_index(collection, towards, options, pgvector))
+        if len(found) >= _size(options):
+            return found
+    return entries_in(collection, _by_comparing(collection, towards, options, pgvector))
+
+
+def _size(options: SearchOptions) -> int:
+    """How many are looked for in the index."""
+    return 4 * options.limit + _SPARE
+
+
+def _ask_for_dimensions(collection: Collection) -> Rows:
     query = (
         "SELECT t.dimensions FROM {tenants} AS t WHERE t.name = %s"
         " AND EXISTS (SELECT FROM {vectors} AS v WHERE v.tenant = t.key)"
     )
-    row = collection.execute(query, (collection.tenant,)).fetchone()
-    return None if row is None else row[0]
+    return collection.execute(query, (collection.tenant,))
 
 
-def _pool(collection: Collection, embedding: Vector, options: SearchOptions, pgvector: Pgvector) -> list[int]:
-    towards = direction(embedding)
-    if towards is None or len(embedding) > LONGEST_VECTOR:
-        return _everything(collection, options, is_zero=towards is None)
-    size = 4 * options.limit + _SPARE
-    if pgvector.scans_on and len(embedding) <= LONGEST_INDEXED and size <= WIDTH and _are_many(collection, options):
-        found = _by_index(collection, towards, options, pgvector)
-        if len(found) >= size:
-            return found
-    return _by_comparing(collection, towards, options, pgvector)
-
-
-def _are_many(collection: Collection, options: SearchOptions) -> bool:
+def _ask_whether_many(collection: Collection, options: SearchOptions) -> Rows:
     condition = admitted(options.scope, options.filter)
     query = "SELECT count(*) FROM (SELECT FROM {rows} WHERE {condition} LIMIT %s) AS found"
-    parameters = (*condition.parameters, ALL_UP_TO + 1)
-    (number,) = collection.execute(query, parameters, rows=_ROWS, condition=condition.text).fetchone() or (0,)
-    return bool(number > ALL_UP_TO)
+    return collection.execute(query, (*condition.parameters, ALL_UP_TO + 1), rows=_ROWS, condition=condition.text)
 
 
-def _by_index(collection: Collection, towards: Vector, options: SearchOptions, pgvector: Pgvector) -> list[int]:
-    size = 4 * options.limit + _SPARE
+def _by_index(collection: Collection, towards: Vector, options: SearchOptions, pgvector: Pgvector) -> Rows:
+    size = _size(options)
     settings = {
         "hnsw.iterative_scan": "relaxed_order",
         "hnsw.ef_search": str(max(LEAST_WIDTH, size)),
@@ -86,32 +101,34 @@ def _by_index(collection: Collection, towards: Vector, options: SearchOptions, p
         "hnsw.scan_mem_multiplier": "8",
         "enable_sort": "off",  # which would compare all of them
     }
-    query = "SELECT set_config(name, value, true) FROM unnest(%s::text[], %s::text[]) AS wanted (name, value)"
-    collection.execute(query, (list(settings), list(settings.values())))
+    setting = "SELECT set_config(name, value, true) FROM unnest(%s::text[], %s::text[]) AS wanted (name, value)"
     condition = admitted(options.scope, options.filter)
-    query = (
+    found = (
         "SELECT v.seq FROM {rows} WHERE v.dimensions = {length} AND {condition}"
         " ORDER BY v.direction::{kind} {away} %s::real[]::{vector}::{kind} LIMIT %s"
     )
     parameters = (*condition.parameters, reals_of(towards), size)
-    rows = collection.execute(query, parameters, rows=_ROWS, condition=condition.text, **pgvector.indexed(len(towards)))
-    return [seq for (seq,) in rows]
+    parts = {"rows": _ROWS, "condition": condition.text}
+    own = pgvector.indexed(len(towards))
+    with collection.together():
+        collection.execute(setting, (list(settings), list(settings.values())))
+        return ask_for_found(collection, found, parameters, embeddings=True, **parts, **own)
 
 
-def _by_comparing(collection: Collection, towards: Vector, options: SearchOptions, pgvector: Pgvector) -> list[int]:
+def _by_comparing(collection: Collection, towards: Vector, options: SearchOptions, pgvector: Pgvector) -> Rows:
     condition = admitted(options.scope, options.filter)
-    query = (
+    found = (
         "WITH found AS MATERIALIZED (SELECT v.seq, m.id, v.direction {away} %s::real[]::{vector} AS away"
         " FROM {rows} WHERE {condition}) SELECT seq FROM found ORDER BY away, id LIMIT %s"
     )
     parameters = (reals_of(towards), *condition.parameters, options.limit + _SPARE)
-    rows = collection.execute(query, parameters, rows=_ROWS, condition=condition.text, **pgvector.parts)
-    return [seq for (seq,) in rows]
+    parts = {"rows": _ROWS, "condition": condition.text}
+    return ask_for_found(collection, found, parameters, embeddings=True, **parts, **pgvector.parts)
 
 
-def _everything(collection: Collection, options: SearchOptions, *, is_zero: bool) -> list[int]:
+def _everything(collection: Collection, options: SearchOptions, *, is_zero: bool) -> Rows:
     """All candidates; or as many as are asked for, by id, where all are equally far away."""
     condition = admitted(options.scope, options.filter)
-    query = "SELECT v.seq FROM {rows} WHERE {condition} ORDER BY m.id LIMIT %s"
+    found = "SELECT v.seq FROM {rows} WHERE {condition} ORDER BY m.id LIMIT %s"
     parameters = (*condition.parameters, options.limit if is_zero else None)
-    return [seq for (seq,) in collection.execute(query, parameters, rows=_ROWS, condition=condition.text)]
+    return ask_for_found(collection, found, parameters, embeddings=True, rows=_ROWS, condition=condition.text)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Any, Final, LiteralString, TypeAlias
+
+from psycopg.sql import Composable
 
 from lamina.adapters._shared.draft import Draft, Likeness
 from lamina.adapters._shared.records import Stored
 from lamina.adapters.postgres.conditions import admitted
 from lamina.adapters.postgres.rows import SELECTED, SELECTED_VECTOR, entry_of, version_of
 from lamina.adapters.postgres.tables import Collection
-from lamina.databases.postgres.failures import damaged
 from lamina.domain.filters import MemoryFilter
 from lamina.domain.memory import Layer, MemoryEntry
 from lamina.domain.scope import Scope
@@ -19,18 +20,25 @@ from lamina.domain.text import is_clean
 from lamina.ports.memory_adapter import ListOptions, Order
 
 __all__ = [
-    "alike_to",
+    "Rows",
+    "ask_for",
+    "ask_for_alike",
+    "ask_for_found",
+    "ask_for_meta",
     "count",
-    "entries_by_seq",
+    "entries_in",
     "find_duplicate",
     "find_twins",
     "get",
     "history",
     "list_entries",
-    "load",
-    "meta_values",
+    "meta_value",
     "possible",
+    "stored_in",
 ]
+
+Rows: TypeAlias = Iterable[tuple[Any, ...]]
+"""What a statement gives; within `Collection.together`, only from its end on."""
 
 _BARE: Final = {"selected": f"{SELECTED}, NULL", "rows": "{memories} AS m"}
 _WHOLE: Final = {
@@ -40,18 +48,17 @@ _WHOLE: Final = {
 """What `entry_of` reads, without and with the vector, as parts of a statement."""
 
 
-def load(collection: Collection, ids: Iterable[str], *, embeddings: bool, locks: bool) -> list[Stored]:
-    """What is stored under these ids, locked until the end of the transaction if that is asked for.
+def ask_for(collection: Collection, ids: Iterable[str], *, embeddings: bool, locks: bool) -> Rows:
+    """Ask for what is stored under these ids, locked until the end of the transaction if that is asked for.
 
     Locks are taken in order, so that two that take several never wait for each other.
     """
     wanted = possible(ids)
     if not wanted:
-        return []
+        return ()
     query = "SELECT {selected} FROM {rows} WHERE m.tenant = {this_tenant} AND m.id = ANY(%s::text[]) ORDER BY m.seq"
     query += " FOR NO KEY UPDATE OF m" if locks else ""
-    rows = collection.execute(query, (collection.tenant, wanted), **(_WHOLE if embeddings else _BARE))
-    return [Stored(entry_of(row, collection.tenant), None) for row in rows]
+    return collection.execute(query, (collection.tenant, wanted), **(_WHOLE if embeddings else _BARE))
 
 
 def possible(ids: Iterable[object]) -> list[str]:
@@ -59,11 +66,11 @@ def possible(ids: Iterable[object]) -> list[str]:
     return [id for id in dict.fromkeys(ids) if isinstance(id, str) and id and is_clean(id)]
 
 
-def alike_to(collection: Collection, entries: Sequence[MemoryEntry]) -> list[Stored]:
-    """What is stored that says the same, in the same place, as one of the entries."""
+def ask_for_alike(collection: Collection, entries: Sequence[MemoryEntry]) -> Rows:
+    """Ask for what is stored that says the same, in the same place, as one of the entries."""
     wanted = list(dict.fromkeys(map(Likeness.of, entries)))
     if not wanted:
-        return []
+        return ()
     places = [[getattr(each, name) for each in wanted] for name in ("owner", "namespace", "layer")]
     query = (
         "SELECT {selected} FROM {rows} WHERE m.tenant = {this_tenant} AND m.digest = ANY(%s::bytea[])"
@@ -71,20 +78,26 @@ def alike_to(collection: Collection, entries: Sequence[MemoryEntry]) -> list[Sto
         " (SELECT * FROM unnest(%s::text[], %s::text[], %s::text[], %s::bytea[])) ORDER BY m.seq"
     )
     digests = [bytes.fromhex(each.digest) for each in wanted]
-    rows = collection.execute(query, (collection.tenant, digests, *places, digests), **_WHOLE)
+    return collection.execute(query, (collection.tenant, digests, *places, digests), **_WHOLE)
+
+
+def stored_in(collection: Collection, rows: Rows) -> list[Stored]:
+    """What was asked for, once it is there."""
     return [Stored(entry_of(row, collection.tenant), None) for row in rows]
 
 
 def get(collection: Collection, scope: Scope, id: str) -> MemoryEntry | None:
     """As `MemoryAdapter.get`."""
-    found = load(collection, [id], embeddings=True, locks=False)
-    return next((each.entry for each in found if scope.admits(each.entry)), None)
+    found = ask_for(collection, [id], embeddings=True, locks=False)
+    return next((each.entry for each in stored_in(collection, found) if scope.admits(each.entry)), None)
 
 
 def find_twins(collection: Collection, scope: Scope, entries: Sequence[MemoryEntry]) -> list[MemoryEntry | None]:
     """As `MemoryAdapter.find_twins`, for entries that passed `check_entry`."""
-    stored = load(collection, [entry.id for entry in entries], embeddings=True, locks=False)
-    draft = Draft(stored, alike_to(collection, entries))
+    with collection.together():
+        stored = ask_for(collection, [entry.id for entry in entries], embeddings=True, locks=False)
+        alike = ask_for_alike(collection, entries)
+    draft = Draft(stored_in(collection, stored), stored_in(collection, alike))
     return [draft.twin(scope, entry) for entry in entries]
 
 
@@ -122,18 +135,24 @@ def count(collection: Collection, scope: Scope, filter: MemoryFilter) -> int:
     return int(number)
 
 
-def entries_by_seq(collection: Collection, seqs: Sequence[int], *, embeddings: bool) -> list[MemoryEntry]:
-    """The entries in this order.
+def ask_for_found(
+    collection: Collection,
+    found: LiteralString,
+    parameters: Sequence[Any],
+    *,
+    embeddings: bool,
+    **parts: LiteralString | Composable,
+) -> Rows:
+    """Ask for the entries whose `seq` the query `found` gives, in no order; `parts` are the query's."""
+    whole = _WHOLE if embeddings else _BARE
+    wanted = collection.session.schema.part(found, **parts)
+    query = "SELECT {selected} FROM {rows} WHERE m.tenant = {this_tenant} AND m.seq = ANY(ARRAY({wanted}))"
+    return collection.execute(query, (collection.tenant, *parameters), wanted=wanted, **whole)
 
-    Raises:
-        StoreDamaged: one of these, which stand in an index, is no entry.
-    """
-    query = "SELECT {selected} FROM {rows} WHERE m.tenant = {this_tenant} AND m.seq = ANY(%s::bigint[])"
-    rows = collection.execute(query, (collection.tenant, list(seqs)), **(_WHOLE if embeddings else _BARE))
-    found = {row[0]: entry_of(row, collection.tenant) for row in rows}
-    if not found.keys() >= set(seqs):
-        raise damaged("an index leads to a memory that is not there")
-    return [found[seq] for seq in seqs]
+
+def entries_in(collection: Collection, rows: Rows) -> list[MemoryEntry]:
+    """What was asked for, once it is there."""
+    return [entry_of(row, collection.tenant) for row in rows]
 
 
 def history(collection: Collection, scope: Scope, id: str) -> list[MemoryEntry]:
@@ -146,7 +165,12 @@ def history(collection: Collection, scope: Scope, id: str) -> list[MemoryEntry]:
     return [version for (text,) in rows if scope.admits(version := version_of(text))]
 
 
-def meta_values(collection: Collection, keys: Iterable[str]) -> dict[str, str]:
-    """What `save_meta` kept under those of the keys under which there is something."""
+def meta_value(collection: Collection, key: str) -> str | None:
+    """As `MemoryAdapter.load_meta`."""
+    return next((value for _, value in ask_for_meta(collection, [key])), None)
+
+
+def ask_for_meta(collection: Collection, keys: Iterable[str]) -> Rows:
+    """Ask for what `save_meta` kept: pairs of a key and its value, where there is one."""
     query = "SELECT key, value FROM {meta} WHERE tenant = {this_tenant} AND key = ANY(%s::text[])"
-    return dict(collection.execute(query, (collection.tenant, possible(keys))).fetchall())
+    return collection.execute(query, (collection.tenant, wanted)) if (wanted := possible(keys)) else ()

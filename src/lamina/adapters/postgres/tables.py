@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Final, LiteralString
@@ -65,3 +66,7 @@ class Collection:
     ) -> psycopg.Cursor[tuple[Any, ...]]:
         """Run one statement, as `Session.execute`; `{this_tenant}` takes the tenant's name as its parameter."""
         return self.session.execute(template, parameters, **parts)
+
+    def together(self) -> AbstractContextManager[object]:
+        """As `Session.together`."""
+        return self.session.together()

@@ -15,7 +15,7 @@ from typing import Final
 from lamina.adapters._shared.where_sql import Sql
 from lamina.adapters._shared.word_ranking import forms_of, rank_by_words, rarity
 from lamina.adapters.postgres.conditions import admitted
-from lamina.adapters.postgres.reading import count, entries_by_seq
+from lamina.adapters.postgres.reading import ask_for_found, count, entries_in
 from lamina.adapters.postgres.rows import hashes_of
 from lamina.adapters.postgres.tables import Collection
 from lamina.domain.filters import MemoryFilter
@@ -46,12 +46,12 @@ def matching(collection: Collection, terms: Sequence[Term], options: SearchOptio
     weights = _weights(collection, terms, options, documents)
     score = _score(collection.tenant, terms, weights)
     condition = admitted(options.scope, options.filter)
-    query = "SELECT m.seq FROM {rows} WHERE {condition} ORDER BY {score} DESC, m.id LIMIT %s"
+    found = "SELECT m.seq FROM {rows} WHERE {condition} ORDER BY {score} DESC, m.id LIMIT %s"
     hashes = hashes_of(collection.tenant, forms_of(terms))
     parameters = (hashes, *condition.parameters, *score.parameters, 2 * options.limit + 100)
-    rows = collection.execute(query, parameters, rows=_rows(documents), condition=condition.text, score=score.text)
-    pool = entries_by_seq(collection, [seq for (seq,) in rows], embeddings=options.include_embeddings)
-    return rank_by_words(terms, weights, pool, options.limit)
+    parts = {"rows": _rows(documents), "condition": condition.text, "score": score.text}
+    pool = ask_for_found(collection, found, parameters, embeddings=options.include_embeddings, **parts)
+    return rank_by_words(terms, weights, entries_in(collection, pool), options.limit)
 
 
 def statistics(collection: Collection, scope: Scope, words: Iterable[str], now: datetime) -> TermStatistics:

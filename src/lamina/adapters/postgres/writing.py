@@ -17,16 +17,17 @@ from lamina.adapters._shared.entry_text import pack, text_of_entry
 from lamina.adapters._shared.records import Change
 from lamina.adapters.postgres.arrays import reals_of
 from lamina.adapters.postgres.conditions import within
-from lamina.adapters.postgres.inserting import insert
-from lamina.adapters.postgres.reading import alike_to, load, meta_values, possible
+from lamina.adapters.postgres.inserting import COPIED_FROM, copy_many, insert_few
+from lamina.adapters.postgres.reading import Rows, ask_for, ask_for_alike, ask_for_meta, possible, stored_in
 from lamina.adapters.postgres.rows import COLUMNS, values_of, words_of
 from lamina.adapters.postgres.tables import Collection
+from lamina.databases.postgres.failures import damaged
 from lamina.domain.memory import MemoryEntry
 from lamina.domain.scope import Scope
 from lamina.errors import EmbeddingDimensionError
 from lamina.ports.memory_adapter import HISTORY_KEPT, check_meta_value
 
-__all__ = ["Locked", "change", "drop_embeddings", "expect_meta", "lock", "save_meta", "touch"]
+__all__ = ["Locked", "change", "drop_embeddings", "save_meta", "touch"]
 
 T = TypeVar("T")
 
@@ -42,16 +43,23 @@ class Locked:
     dimensions: int | None
 
 
-def lock(collection: Collection) -> Locked:
-    """Take the tenant's turn to write; it is made if there is none."""
+def lock(collection: Collection, ask: Callable[[], T]) -> tuple[Locked, T]:
+    """Take the tenant's turn to write, and ask what is to be known then, in one round trip.
+
+    The tenant is made if there is none; then `ask` is called again.
+    """
     query = "SELECT key, last_seq, dimensions FROM {tenants} WHERE name = %s FOR NO KEY UPDATE"
-    row = collection.execute(query, (collection.tenant,)).fetchone()
-    if row is None:
-        add = "INSERT INTO {tenants} (name) VALUES (%s) ON CONFLICT (name) DO NOTHING"
-        collection.execute(add, (collection.tenant,))
-        row = collection.execute(query, (collection.tenant,)).fetchone()
-    assert row is not None  # noqa: S101 - one of the two has put it there
-    return Locked(*row)
+    add = "INSERT INTO {tenants} (name) VALUES (%s) ON CONFLICT (name) DO NOTHING"
+    for is_missing in (False, True):
+        with collection.together():
+            if is_missing:
+                collection.execute(add, (collection.tenant,))
+            locking = collection.execute(query, (collection.tenant,))
+            asked = ask()
+        row = locking.fetchone()
+        if row is not None:
+            return Locked(*row), asked
+    raise damaged("a tenant that was added is not there")
 
 
 def change(
@@ -67,10 +75,16 @@ def change(
 
     Without `embeddings` the vectors of those that are stored are not looked at, and stay.
     """
-    locked = lock(collection)
-    expect_meta(collection, expected or {})
-    stored = load(collection, ids, embeddings=embeddings, locks=True)
-    draft = Draft(stored, alike_to(collection, alike))
+    locked, (meta, stored, like) = lock(
+        collection,
+        lambda: (
+            ask_for_meta(collection, expected or ()),
+            ask_for(collection, ids, embeddings=embeddings, locks=True),
+            ask_for_alike(collection, alike),
+        ),
+    )
+    _expect(expected or {}, meta)
+    draft = Draft(stored_in(collection, stored), stored_in(collection, like))
     outcome = work(draft)
     _write(collection, locked, draft.changes(locked.last_seq + 1))
     return outcome
@@ -96,24 +110,32 @@ def touch(collection: Collection, scope: Scope, ids: Sequence[str], now: datetim
 
 def drop_embeddings(collection: Collection, scope: Scope) -> int:
     """As `MemoryAdapter.drop_embeddings`."""
-    lock(collection)
     condition = within(scope)
     statement = (
         "DELETE FROM {vectors} AS v USING {memories} AS m WHERE v.tenant = m.tenant AND v.seq = m.seq AND {condition}"
     )
-    return collection.execute(statement, condition.parameters, condition=condition.text).rowcount
+    _, deleting = lock(
+        collection, lambda: collection.execute(statement, condition.parameters, condition=condition.text)
+    )
+    return deleting.rowcount
 
 
-def expect_meta(collection: Collection, expected: Mapping[str, str | None]) -> None:
-    """Raise `Conflict` if one of these keys has another value."""
-    if expected:
-        found = meta_values(collection, expected)
-        for key, value in expected.items():
-            check_meta_value(key, found.get(key), value)
+def _expect(expected: Mapping[str, str | None], meta: Rows) -> None:
+    found: dict[str, str] = dict(meta)
+    for key, value in expected.items():
+        check_meta_value(key, found.get(key), value)
 
 
-def save_meta(collection: Collection, locked: Locked, key: str, value: str, *, now: datetime) -> None:
-    """Keep the text, which passed `check_meta`."""
+def save_meta(
+    collection: Collection, key: str, value: str, *, expected: Mapping[str, str | None], now: datetime
+) -> None:
+    """Keep the text, which passed `check_meta`.
+
+    Raises:
+        Conflict: one of the keys that are `expected` has another value.
+    """
+    locked, meta = lock(collection, lambda: ask_for_meta(collection, expected))
+    _expect(expected, meta)
     statement = (
         "INSERT INTO {meta} (tenant, key, value, saved_at) VALUES (%s, %s, %s, %s)"
         " ON CONFLICT (tenant, key) DO UPDATE SET value = excluded.value, saved_at = excluded.saved_at"
@@ -125,16 +147,20 @@ def _write(collection: Collection, locked: Locked, changes: Sequence[Change]) ->
     dimensions = _check_dimensions(collection, locked, changes)
     gone = [each.old.entry.seq for each in changes if each.old is not None and not _stays(each)]
     new = [each.new for each in changes if each.new is not None and not _stays(each)]
-    if gone:
-        query = "DELETE FROM {memories} WHERE tenant = %s AND seq = ANY(%s::bigint[])"
-        collection.execute(query, (locked.key, gone))
-    _update(collection, locked, [each for each in changes if _stays(each)])
-    if new:
-        insert(collection, locked.key, new)
-    if new or dimensions != locked.dimensions:
-        query = "UPDATE {tenants} SET last_seq = %s, dimensions = %s WHERE key = %s"
-        collection.execute(query, (locked.last_seq + len(new), dimensions, locked.key))
-    _remember(collection, locked, changes)
+    with collection.together():
+        if gone:
+            query = "DELETE FROM {memories} WHERE tenant = %s AND seq = ANY(%s::bigint[])"
+            collection.execute(query, (locked.key, gone))
+        _update(collection, locked, [each for each in changes if _stays(each)])
+        if new or dimensions != locked.dimensions:
+            query = "UPDATE {tenants} SET last_seq = %s, dimensions = %s WHERE key = %s"
+            collection.execute(query, (locked.last_seq + len(new), dimensions, locked.key))
+        if len(new) < COPIED_FROM:
+            insert_few(collection, locked.key, new)
+            _remember(collection, locked, changes)
+    if len(new) >= COPIED_FROM:
+        copy_many(collection, locked.key, new)
+        _remember(collection, locked, changes)
 
 
 def _stays(change: Change) -> bool:

@@ -8,29 +8,31 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from os import PathLike
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from lamina.adapters._shared.entry_text import pack
 from lamina.adapters._shared.options import DEFAULT_TABLE
-from lamina.adapters.sqlite import checking, reading, words
+from lamina.adapters.sqlite import checking, reading, twins, words
+from lamina.adapters.sqlite.kept_codes import KEPT_BYTES, KeptCodes
 from lamina.adapters.sqlite.migrations import MIGRATIONS, CollectionTables, Migration
-from lamina.adapters.sqlite.partitions import expected_dimensions, resolve
+from lamina.adapters.sqlite.partitions import resolve
 from lamina.adapters.sqlite.tables import Collection, Tables
 from lamina.adapters.sqlite.writing import Writing
 from lamina.databases.sqlite.database import BUSY_TIMEOUT, READERS, Handle, SqliteDatabase, database_of
 from lamina.databases.sqlite.failures import BACKEND
+from lamina.databases.sqlite.size import Compaction
 from lamina.domain.filters import MemoryFilter
 from lamina.domain.lexical import query_terms
 from lamina.domain.memory import UNSET, Layer, MemoryEntry, Unset, Vector
 from lamina.domain.scope import Scope
-from lamina.domain.validation import check_vector
+from lamina.domain.validation import check_vector, check_whole_number
 from lamina.errors import (
     AdapterError,
     Conflict,
-    EmbeddingDimensionError,
     StoreDamaged,
 )
 from lamina.ports.memory_adapter import (
+    BothLegs,
     Capability,
     ListOptions,
     MemoryAdapter,
@@ -48,6 +50,8 @@ __all__ = ["SqliteAdapter"]
 
 T = TypeVar("T")
 
+MOST_KEPT_BYTES: Final = 2**40
+
 
 class SqliteAdapter(MemoryAdapter):
     """Memories in one SQLite file, on the standard library alone.
@@ -61,6 +65,8 @@ class SqliteAdapter(MemoryAdapter):
         busy_timeout: How long, in seconds, a call waits for another process that is writing.
         readers: How many threads read beside the one that writes; with 0 that one does both.
         backup: Whether the file is copied beside itself before a newer Lamina changes its layout.
+        kept_bytes: How much memory vectors that were searched may take, in eight bits per number, so that the next
+            search need not read them; with 0 none are kept.
 
     Any number of tasks, event loops, threads and processes may use one file at the same time. A
     process that was forked off must call `initialize` itself.
@@ -89,7 +95,9 @@ class SqliteAdapter(MemoryAdapter):
         busy_timeout: float = BUSY_TIMEOUT,
         readers: int = READERS,
         backup: bool = True,
+        kept_bytes: int = KEPT_BYTES,
     ) -> None:
+        self._kept = KeptCodes(check_whole_number("kept_bytes", kept_bytes, 0, MOST_KEPT_BYTES))
         self._database = database_of(path, database, busy_timeout=busy_timeout, readers=readers, backup=backup)
         self._tables = Tables(table)
         self._handle: Handle | None = None
@@ -107,11 +115,12 @@ class SqliteAdapter(MemoryAdapter):
     async def close(self) -> None:
         with self._changing:
             handle, self._handle = self._handle, None
+        self._kept.clear()
         if handle is not None:
             await handle.leave()
 
     async def store(self, scope: Scope, entry: MemoryEntry) -> None:
-        await self._write(lambda writing: writing.store(scope, entry))
+        await self._write(lambda writing: writing.store(scope, [entry], if_new=False))
 
     async def store_many(
         self,
@@ -124,12 +133,7 @@ class SqliteAdapter(MemoryAdapter):
     ) -> builtins.list[MemoryEntry | None]:
         def change(writing: Writing) -> builtins.list[MemoryEntry | None]:
             writing.expect_meta(scope, expected_meta or {})
-            found: builtins.list[MemoryEntry | None] = [None] * len(entries)
-            if if_new:
-                found = [writing.store_if_new(scope, entry) for entry in entries]
-            else:
-                for entry in entries:
-                    writing.store(scope, entry)
+            found = writing.store(scope, entries, if_new=if_new)
             if updates:
                 check_all_written(found)
             for each in updates:
@@ -172,6 +176,9 @@ class SqliteAdapter(MemoryAdapter):
     async def list(self, options: ListOptions) -> builtins.list[MemoryEntry]:
         return await self._read(lambda collection: reading.list_entries(collection, options))
 
+    async def list_each(self, pages: Sequence[ListOptions]) -> builtins.list[builtins.list[MemoryEntry]]:
+        return await self._read(lambda collection: [reading.list_entries(collection, options) for options in pages])
+
     async def count(self, scope: Scope, filter: MemoryFilter) -> int:
         def work(collection: Collection) -> int:
             reach = resolve(collection, scope, filter.layers)
@@ -184,13 +191,11 @@ class SqliteAdapter(MemoryAdapter):
         packed = pack(embedding)
 
         def work(collection: Collection) -> builtins.list[SearchHit]:
-            expected = expected_dimensions(collection, options.scope.tenant)
-            if expected is None:
-                return []
-            if expected != len(embedding):
-                raise EmbeddingDimensionError(expected, len(embedding))
-            from lamina.adapters.sqlite.nearest import nearest  # here, because numpy takes long to import
+            from lamina.adapters.sqlite.both_legs import are_comparable  # here, because numpy takes long to import
+            from lamina.adapters.sqlite.nearest import nearest
 
+            if not are_comparable(collection, packed, options.scope):
+                return []
             reach = resolve(collection, options.scope, options.filter.layers)
             return _hits(collection, nearest(collection, packed, reach, options), options)
 
@@ -207,6 +212,21 @@ class SqliteAdapter(MemoryAdapter):
 
         return await self._read(work)
 
+    async def search_both(
+        self, embedding: Vector | None, query: str | None, options: SearchOptions, *, meta_key: str
+    ) -> BothLegs | None:
+        if embedding is not None:
+            check_vector(embedding)
+        packed = None if embedding is None else pack(embedding)
+        terms = [] if query is None else query_terms(query)
+
+        def work(collection: Collection) -> BothLegs | None:
+            from lamina.adapters.sqlite.both_legs import search_both  # here, because numpy takes long to import
+
+            return search_both(collection, packed, terms, options, meta_key=meta_key)
+
+        return await self._read(work)
+
     async def find_duplicate(self, scope: Scope, layer: Layer, digest: str, now: datetime) -> MemoryEntry | None:
         check_digest(digest)
 
@@ -218,7 +238,7 @@ class SqliteAdapter(MemoryAdapter):
         return await self._read(work)
 
     async def find_twins(self, scope: Scope, entries: Sequence[MemoryEntry]) -> builtins.list[MemoryEntry | None]:
-        return await self._read(lambda collection: reading.find_twins(collection, scope, entries))
+        return await self._read(lambda collection: twins.find_twins(collection, scope, entries))
 
     async def term_statistics(self, scope: Scope, terms: Sequence[str], now: datetime) -> TermStatistics:
         def work(collection: Collection) -> TermStatistics:
@@ -268,6 +288,19 @@ class SqliteAdapter(MemoryAdapter):
         await self._change(lambda collection: collection.execute("INSERT INTO {text} ({text}) VALUES ('optimize')"))
         await self._opened().empty_log()
 
+    async def vacuum(self) -> Compaction:
+        """Give back the room that deleted memories have left in the file, and merge the parts of its text indexes.
+
+        It is the whole file that is written anew, with what others keep in it: threads, packs, documents and all
+        tenants. Other calls wait meanwhile, about a second for 100 MB. It takes twice as much disk as the file for
+        that long: once beside the file, and once in the folder for temporary files.
+
+        Raises:
+            AdapterUnavailable: another process writes, or reads on, for longer than `busy_timeout`, or there is no
+                room for the copy; what is in the file is as it was.
+        """
+        return await self._opened().compact()
+
     def _opened(self) -> Handle:
         handle = self._handle
         if handle is None or not handle.is_open:
@@ -281,7 +314,7 @@ class SqliteAdapter(MemoryAdapter):
         return await self._opened().write(self._on_collection(work))
 
     def _on_collection(self, work: Callable[[Collection], T]) -> Callable[[sqlite3.Connection], T]:
-        return lambda connection: work(Collection(connection, self._tables))
+        return lambda connection: work(Collection(connection, self._tables, self._kept))
 
     async def _write(self, change: Callable[[Writing], T]) -> T:
         def work(collection: Collection) -> T:

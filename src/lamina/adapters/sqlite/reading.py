@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterable
 from datetime import datetime
 from operator import itemgetter
+from typing import Any
 
 from lamina.adapters._shared.entry_text import unpack
 from lamina.adapters._shared.where_sql import Sql, filter_sql, is_plain, json_list
@@ -14,13 +15,12 @@ from lamina.adapters.sqlite.rows import entry_of, selected, version_of
 from lamina.adapters.sqlite.tables import Collection
 from lamina.adapters.sqlite.vectors import read_vectors
 from lamina.databases.sqlite.failures import damaged
-from lamina.domain.filters import MemoryFilter
+from lamina.domain.filters import Expiry, MemoryFilter
 from lamina.domain.instants import to_micros
 from lamina.domain.memory import MemoryEntry
 from lamina.domain.scope import Scope
 from lamina.domain.text import is_clean
-from lamina.domain.validation import check_entry
-from lamina.ports.memory_adapter import ListOptions, Order, check_in_scope
+from lamina.ports.memory_adapter import ListOptions, Order
 
 __all__ = [
     "can_be_id",
@@ -29,14 +29,14 @@ __all__ = [
     "entries_by_key",
     "find_by_id",
     "find_duplicate",
-    "find_twin",
-    "find_twins",
     "get",
     "history",
+    "ids_by_key",
     "keys_left_out",
     "left_out",
     "list_entries",
     "meta_value",
+    "rows_by_key",
     "with_vector",
 ]
 
@@ -87,7 +87,7 @@ def meta_value(collection: Collection, scope: Scope, key: str) -> str | None:
 def list_entries(collection: Collection, options: ListOptions) -> list[MemoryEntry]:
     """As `MemoryAdapter.list`."""
     reach = resolve(collection, options.scope, options.filter.layers)
-    if reach.is_empty:
+    if reach.is_empty or (options.filter.expiry is Expiry.EXPIRED and not _has_expired(collection, reach, options)):
         return []
     rows: Iterable[tuple[int, ...]]
     if options.order is Order.RELEVANCE:
@@ -107,6 +107,8 @@ def count(collection: Collection, reach: Reach, filter: MemoryFilter) -> int:
         gone = left_out(collection, reach, filter)
         (number,) = collection.execute("SELECT count(*) FROM ({gone})", gone.parameters, gone=gone.text).fetchone()
         return _count(collection, reach, Sql("1")) - int(number)
+    if filter.has_embedding is False and not _may_lack_vectors(collection, reach):
+        return 0
     return _count(collection, reach, condition_of(collection, filter))
 
 
@@ -143,12 +145,32 @@ def entries_by_key(collection: Collection, keys: Iterable[int], *, embeddings: b
     """
     keys = list(keys)
     vectors = read_vectors(collection, keys) if embeddings else {}
+    return {key: entry_of(row, vectors.get(key)) for key, row in rows_by_key(collection, keys).items()}
+
+
+def rows_by_key(collection: Collection, keys: Iterable[int]) -> dict[int, tuple[Any, ...]]:
+    """What `entry_of` reads of the entries of these keys; raises as `entries_by_key` does."""
+    keys = list(keys)
     where = "m.key IN (SELECT value FROM json_each(?))"
     rows = collection.execute(_ENTRY, (json_list(keys),), selected=selected(), where=where)
-    found = {row[0]: entry_of(row[1:], vectors.get(row[0])) for row in rows}
+    found = {row[0]: row[1:] for row in rows}
     if not found.keys() >= set(keys):
         raise damaged("an index leads to a memory that is not there, or whose partition is not")
     return found
+
+
+def ids_by_key(collection: Collection, keys: Iterable[int]) -> dict[int, str]:
+    """The ids of the entries of these keys.
+
+    Raises:
+        StoreDamaged: one of the keys leads to no entry.
+    """
+    keys = list(keys)
+    query = "SELECT key, id FROM {memories} WHERE key IN (SELECT value FROM json_each(?))"
+    ids = dict(collection.execute(query, (json_list(keys),)).fetchall())
+    if len(ids) < len(keys):
+        raise damaged("an index leads to a memory that is not there")
+    return ids
 
 
 def find_duplicate(collection: Collection, reach: Reach, digest: str, now: datetime) -> int | None:
@@ -163,31 +185,6 @@ def find_duplicate(collection: Collection, reach: Reach, digest: str, now: datet
     parameters = (wanted, *reach.condition.parameters, to_micros(now))
     row = collection.execute(query, parameters, reach=reach.condition.text).fetchone()
     return row[0] if row else None
-
-
-def find_twin(collection: Collection, scope: Scope, entry: MemoryEntry) -> tuple[int, MemoryEntry] | None:
-    """Key and row, without its vector, of the live one that has the entry's id, or else says the same.
-
-    Raises:
-        ScopeError: the entry, or the one that has its id, lies outside the scope.
-    """
-    check_entry(entry)
-    check_in_scope(scope, entry)
-    named = find_by_id(collection, entry.tenant, entry.id)
-    if named is not None:
-        check_in_scope(scope, named[1])
-        if not named[1].is_expired(entry.created_at):
-            return named
-    reach = resolve(collection, Scope(entry.tenant, entry.owner, entry.namespace), frozenset({entry.layer}))
-    key = find_duplicate(collection, reach, entry.digest, entry.created_at)
-    return None if key is None else (key, entries_by_key(collection, [key], embeddings=False)[key])
-
-
-def find_twins(collection: Collection, scope: Scope, entries: Iterable[MemoryEntry]) -> list[MemoryEntry | None]:
-    """As `MemoryAdapter.find_twins`."""
-    twins = [find_twin(collection, scope, entry) for entry in entries]
-    vectors = read_vectors(collection, [twin[0] for twin in twins if twin is not None])
-    return [None if twin is None else with_vector(twin[1], vectors.get(twin[0])) for twin in twins]
 
 
 def with_vector(entry: MemoryEntry, packed: bytes | None) -> MemoryEntry:
@@ -238,6 +235,24 @@ def _by_relevance(collection: Collection, reach: Reach, options: ListOptions) ->
     start = (*reach.condition.parameters, *admitted.parameters)
     parts = {"reach": reach.condition.text, "admitted": admitted.text}
     return collection.execute(query, (*start, options.limit, options.offset), **parts)
+
+
+def _has_expired(collection: Collection, reach: Reach, options: ListOptions) -> bool:
+    """Whether anything in reach has expired: an index of just what can tells it, partition by partition."""
+    query = (
+        "SELECT 1 FROM {partitions} AS p CROSS JOIN {memories} AS m INDEXED BY {memories_by_expiry} "
+        "ON m.partition = p.id AND m.expires_at <= ? WHERE {reach} LIMIT 1"
+    )
+    parameters = (to_micros(options.filter.now), *reach.condition.parameters)
+    return collection.execute(query, parameters, reach=reach.condition.text).fetchone() is not None
+
+
+def _may_lack_vectors(collection: Collection, reach: Reach) -> bool:
+    """Whether some memory in reach may have no vector; only where some are gone, their index is read."""
+    query = "SELECT p.id, p.vectors FROM {partitions} AS p WHERE p.last > p.vectors AND {reach}"
+    partitions = collection.execute(query, reach.condition.parameters, reach=reach.condition.text).fetchall()
+    query = "SELECT count(*) FROM {memories} WHERE partition = ?"
+    return any(collection.execute(query, (id,)).fetchone() != (vectors,) for id, vectors in partitions)
 
 
 def _count(collection: Collection, reach: Reach, condition: Sql) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from lamina.adapters._shared.options import checked_table
+from lamina.adapters.sqlite.kept_codes import KeptCodes
 from lamina.errors import ConfigError
 
 __all__ = ["Collection", "Tables"]
@@ -50,6 +51,8 @@ class Tables:
         names = self.names | {name: each.format_map(self.names) for name, each in _DERIVED.items()}
         quoted = {name: f'"{each}"' for name, each in names.items()}
         self._words: Final = quoted | {name: each.format_map(quoted) for name, each in _FRAGMENTS.items()}
+        self._made: Final[dict[str, str]] = {}
+        """By template, those without parts: there are as many as stand in the code."""
 
     def sql(self, template: str, **parts: str) -> str:
         """The template with `{memories}`, `{text}` and so on as this collection's tables.
@@ -57,7 +60,11 @@ class Tables:
         `{vectors_loose}` and so on are its indexes, `{scoped}` is each memory `m` with its partition `p`,
         and `{in_partition}` the range of keys of `p`. `parts` are conditions that `where_sql` made.
         """
-        return template.format_map(self._words | parts)
+        if parts:
+            return template.format_map(self._words | parts)
+        if template not in self._made:
+            self._made[template] = template.format_map(self._words)
+        return self._made[template]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +73,8 @@ class Collection:
 
     connection: sqlite3.Connection
     tables: Tables
+    kept: KeptCodes | None = None
+    """Codes that were read before, if some are kept."""
 
     def execute(self, template: str, parameters: Sequence[Any] = (), **parts: str) -> sqlite3.Cursor:
         """Run one statement; the template is as in `Tables.sql`."""

@@ -69,18 +69,19 @@ class VectorWriter:
         self._growth[partition] -= dropped.rowcount
         return dropped.rowcount
 
-    def flush(self) -> None:
-        """Write the pending vectors, seal what fills a block, and count."""
+    def flush(self) -> dict[int, tuple[int, int | None]]:
+        """Write the pending vectors and seal what fills a block.
+
+        Returns:
+            By partition, how many vectors more it has now, which may be less than none, and how long new ones are.
+        """
         pending: defaultdict[int, dict[int, bytes]] = defaultdict(dict)
         for key in sorted(self._pending):
             pending[partition_of(key)][key] = self._pending[key]
         for partition in sorted(pending.keys() | self._opened):
             self._write(partition, pending[partition])
-        for partition, growth in self._growth.items():
-            data = next(iter(pending[partition].values()), None)
-            dimensions = None if data is None else len(data) // 4
-            query = "UPDATE {partitions} SET vectors = vectors + ?, dimensions = coalesce(?, dimensions) WHERE id = ?"
-            self._collection.execute(query, (growth, dimensions, partition))
+        lengths = {partition: len(next(iter(new.values()))) // 4 for partition, new in pending.items() if new}
+        return {partition: (growth, lengths.get(partition)) for partition, growth in self._growth.items()}
 
     def _write(self, partition: int, new: dict[int, bytes]) -> None:
         """Write the new vectors; where they and the loose ones fill blocks, the oldest are sealed."""
@@ -90,7 +91,8 @@ class VectorWriter:
         sealed = waiting[: len(waiting) // BLOCK * BLOCK]
         places = self._seal(partition, sealed, new) if sealed else {}
         moved = [(*places[key], key) for key in loose if key in places]
-        self._collection.execute_many("UPDATE {vectors} SET block = ?, slot = ? WHERE key = ?", moved)
+        if moved:
+            self._collection.execute_many("UPDATE {vectors} SET block = ?, slot = ? WHERE key = ?", moved)
         rows = [(key, *places.get(key, (None, None)), data) for key, data in new.items()]
         self._collection.execute_many("INSERT INTO {vectors} (key, block, slot, data) VALUES (?, ?, ?, ?)", rows)
 

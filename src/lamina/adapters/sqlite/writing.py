@@ -1,7 +1,8 @@
 """What changes the memories, inside the transaction of one job.
 
-Rows are written at once; texts and vectors are gathered and written by `flush`, sorted by key, which
-is what makes a batch fast: the text index takes keys in rising order several times faster.
+New rows, texts and vectors are gathered and written by `flush`, table by table and sorted by key, which
+is what makes a batch fast: the text index takes keys in rising order several times faster. Rows are
+written earlier where something has to be looked up among them.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from typing import Any, Final
 from lamina.adapters._shared.entry_text import pack
 from lamina.adapters._shared.where_sql import scope_sql
 from lamina.adapters.sqlite.partitions import expected_dimensions, partition_of
-from lamina.adapters.sqlite.reading import can_be_id, find_by_id, find_twin, meta_value, with_vector
+from lamina.adapters.sqlite.reading import can_be_id, find_by_id, meta_value, with_vector
 from lamina.adapters.sqlite.rows import STORED, values_of, written
 from lamina.adapters.sqlite.tables import Collection
+from lamina.adapters.sqlite.twins import Place, Taken, check_all, find_twin, place_of
 from lamina.adapters.sqlite.vectors import VectorWriter
 from lamina.domain.filters import MemoryFilter
 from lamina.domain.instants import to_micros
@@ -49,6 +51,8 @@ class _Partition:
     id: int
     last: int
     """The greatest count given out in it; none is given twice."""
+    dimensions: int | None
+    """How long its vectors are, if it has some."""
 
 
 class Writing:
@@ -57,44 +61,36 @@ class Writing:
     def __init__(self, collection: Collection) -> None:
         self._collection = collection
         self._vectors = VectorWriter(collection)
+        self._new_rows: list[tuple[Any, ...]] = []
         self._new_texts: dict[int, str] = {}
         self._changed_texts: dict[int, str | None] = {}
-        self._partitions: dict[tuple[str, ...], _Partition] = {}
+        self._partitions: dict[Place, _Partition] = {}
         self._left: set[int] = set()
         self._dimensions: dict[str, int] = {}
         self._seq: int | None = None
 
-    def store(self, scope: Scope, entry: MemoryEntry) -> None:
-        """As `MemoryAdapter.store`."""
-        check_entry(entry)
-        check_in_scope(scope, entry)
-        found = find_by_id(self._collection, entry.tenant, entry.id)
-        if found is not None:
-            check_in_scope(scope, found[1])
-            if found[1].is_expired(entry.created_at):
-                self._remove(*found)
-                found = None
-        vector = self._packed(entry)
-        if found is None:
-            self._insert(entry.replace(seq=self._next_seq(), revision=max(1, entry.revision)), vector)
-            return
-        key, old = found
-        self._remember(old)
-        key = self._replace(key, old, entry.replace(seq=old.seq, revision=old.revision + 1))
-        self._set_vector(key, vector)
-
-    def store_if_new(self, scope: Scope, entry: MemoryEntry) -> MemoryEntry | None:
-        """Store the entry, or return the live one that has its id, or else says the same."""
-        twin = find_twin(self._collection, scope, entry)
-        if twin is None:
-            self.store(scope, entry)
-            return None
-        return self._with_vector(*twin)
+    def store(self, scope: Scope, entries: Sequence[MemoryEntry], *, if_new: bool) -> list[MemoryEntry | None]:
+        """As `MemoryAdapter.store_many`."""
+        check_all(scope, entries)
+        digests = [entry.digest for entry in entries]
+        taken = Taken(self._collection, scope.tenant, entries, digests if if_new else ())
+        found: list[MemoryEntry | None] = []
+        for entry, digest in zip(entries, digests, strict=True):
+            place = place_of(entry)
+            if taken.holds(entry.id, place, digest if if_new else ""):
+                found.append(self._store_if_new(scope, entry) if if_new else None)
+                if not if_new:
+                    self._store(scope, entry)
+            else:
+                found.append(None)
+                self._add(entry, digest, self._packed(entry))
+            taken.add(entry.id, place, digest)
+        return found
 
     def update(self, scope: Scope, id: str, updates: Mapping[str, Any], expected_revision: int | None) -> bool:
         """As `MemoryAdapter.update`."""
         check_updates(updates)
-        found = find_by_id(self._collection, scope.tenant, id)
+        found = self._find(scope.tenant, id)
         if found is None or not scope.admits(found[1]):
             return False
         key, old = found
@@ -116,7 +112,7 @@ class Writing:
         self, scope: Scope, id: str, filter: MemoryFilter | None = None, *, expected_revision: int | None = None
     ) -> bool:
         """As `MemoryAdapter.delete`, for an entry that passes the filter, if there is one."""
-        found = find_by_id(self._collection, scope.tenant, id)
+        found = self._find(scope.tenant, id)
         if found is None or not scope.admits(found[1]):
             return False
         if filter is not None and not filter.matches(self._with_vector(*found)):
@@ -157,16 +153,53 @@ class Writing:
 
     def flush(self) -> None:
         """Write what was gathered."""
-        for key in sorted(self._new_texts.keys() | self._changed_texts.keys()):
-            self._write_text(key)
-        self._vectors.flush()
-        given = [(partition.last, partition.id) for partition in self._partitions.values()]
-        self._collection.execute_many("UPDATE {partitions} SET last = ? WHERE id = ?", given)
+        self._write_rows()
+        self._write_texts()
+        growth = self._vectors.flush()
+        lasts = {partition.id: partition.last for partition in self._partitions.values()}
+        query = (  # the state is random, for a count would begin anew with a partition that is made anew
+            "UPDATE {partitions} SET last = max(last, ?), vectors = vectors + ?, "
+            "dimensions = coalesce(?, dimensions), state = iif(?, random(), state) WHERE id = ?"
+        )
+        ids = sorted(lasts.keys() | growth.keys())
+        counts = [(lasts.get(id, 0), *growth.get(id, (0, None)), id in growth, id) for id in ids]
+        self._collection.execute_many(query, counts)
         if self._seq is not None:
             self._collection.execute("UPDATE {counters} SET value = ? WHERE name = 'seq'", (self._seq,))
         # The names in a partition are personal too: none outlives its last memory.
         query = "DELETE FROM {partitions} WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM {memories} WHERE partition = ?1)"
-        self._collection.execute_many(query, [(partition,) for partition in sorted(self._left)])
+        if self._left:
+            self._collection.execute_many(query, [(partition,) for partition in sorted(self._left)])
+
+    def _store(self, scope: Scope, entry: MemoryEntry) -> None:
+        """Store the entry in the place of the one that has its id, if there is one."""
+        found = self._find(entry.tenant, entry.id)
+        if found is not None:
+            check_in_scope(scope, found[1])
+            if found[1].is_expired(entry.created_at):
+                self._remove(*found)
+                found = None
+        vector = self._packed(entry)
+        if found is None:
+            self._add(entry, entry.digest, vector)
+            return
+        key, old = found
+        self._remember(old)
+        key = self._replace(key, old, entry.replace(seq=old.seq, revision=old.revision + 1))
+        self._set_vector(key, vector)
+
+    def _store_if_new(self, scope: Scope, entry: MemoryEntry) -> MemoryEntry | None:
+        """Store the entry, or return the live one that has its id, or else says the same."""
+        self._write_rows()
+        twin = find_twin(self._collection, scope, entry)
+        if twin is None:
+            self._store(scope, entry)
+            return None
+        return self._with_vector(*twin)
+
+    def _find(self, tenant: str, id: str) -> tuple[int, MemoryEntry] | None:
+        self._write_rows()
+        return find_by_id(self._collection, tenant, id)
 
     def _with_vector(self, key: int, entry: MemoryEntry) -> MemoryEntry:
         return with_vector(entry, self._vectors.read(key))
@@ -177,33 +210,42 @@ class Writing:
             return None
         actual = len(entry.embedding)
         if entry.tenant not in self._dimensions:
-            known = expected_dimensions(self._collection, entry.tenant)
+            known = self._partition(entry).dimensions or expected_dimensions(self._collection, entry.tenant)
             self._dimensions[entry.tenant] = actual if known is None else known
         expected = self._dimensions[entry.tenant]
         if actual != expected:
             raise EmbeddingDimensionError(expected, actual)
         return pack(entry.embedding)
 
-    def _insert(self, entry: MemoryEntry, vector: bytes | None) -> int:
+    def _add(self, entry: MemoryEntry, digest: str, vector: bytes | None) -> None:
+        """Insert what is new in the store."""
+        self._insert(entry, vector, digest=digest, seq=self._next_seq(), revision=max(1, entry.revision))
+
+    def _insert(self, entry: MemoryEntry, vector: bytes | None, *, digest: str, seq: int, revision: int) -> int:
         partition = self._partition(entry)
         partition.last += 1
         key = partition.id << 32 | partition.last
-        query = "INSERT INTO {memories} ({columns}) VALUES ({marks})"
-        row = (key, partition.id, *values_of(entry))
-        self._collection.execute(query, row, columns=_COLUMNS, marks=_MARKS)
+        self._new_rows.append((key, partition.id, *values_of(entry, seq, revision, digest)))
         self._new_texts[key] = entry.content
         if vector is not None:
             self._vectors.add(key, vector)
         return key
+
+    def _write_rows(self) -> None:
+        rows, self._new_rows = sorted(self._new_rows), []
+        if rows:
+            query = "INSERT INTO {memories} ({columns}) VALUES ({marks})"
+            self._collection.execute_many(query, rows, columns=_COLUMNS, marks=_MARKS)
 
     def _replace(self, key: int, old: MemoryEntry, new: MemoryEntry) -> int:
         """Put the new entry in the old one's place, with its vector; the key, which changes with the partition."""
         if (new.owner, new.namespace, new.layer) != (old.owner, old.namespace, old.layer):
             vector = self._vectors.read(key)
             self._erase(key)
-            return self._insert(new, vector)
+            return self._insert(new, vector, digest=new.digest, seq=new.seq, revision=new.revision)
         query = "UPDATE {memories} SET {assigned} WHERE key = ?"
-        self._collection.execute(query, (*values_of(new), key), assigned=_ASSIGNED)
+        row = (*values_of(new, new.seq, new.revision, new.digest), key)
+        self._collection.execute(query, row, assigned=_ASSIGNED)
         if new.content != old.content:
             if key in self._new_texts:
                 self._new_texts[key] = new.content
@@ -237,28 +279,32 @@ class Writing:
         )
         self._collection.execute(query, (old.seq, HISTORY_KEPT))
 
-    def _write_text(self, key: int) -> None:
-        content = self._new_texts.get(key) or self._changed_texts[key]
-        terms = None if content is None else " ".join(index_terms(content))
-        if key in self._new_texts:
-            self._collection.execute("INSERT INTO {text} (rowid, terms) VALUES (?, ?)", (key, terms))
-        elif terms is None:
-            self._collection.execute("DELETE FROM {text} WHERE rowid = ?", (key,))
-        else:
-            self._collection.execute("UPDATE {text} SET terms = ? WHERE rowid = ?", (terms, key))
+    def _write_texts(self) -> None:
+        def terms(key: int, texts: Mapping[int, Any]) -> str:
+            return " ".join(index_terms(texts[key]))
+
+        new, changed = self._new_texts, self._changed_texts
+        if changed:
+            gone = [(key,) for key in sorted(changed) if changed[key] is None]
+            self._collection.execute_many("DELETE FROM {text} WHERE rowid = ?", gone)
+            edited = [(terms(key, changed), key) for key in sorted(changed) if changed[key] is not None]
+            self._collection.execute_many("UPDATE {text} SET terms = ? WHERE rowid = ?", edited)
+        rows = [(key, terms(key, new)) for key in sorted(new)]
+        self._collection.execute_many("INSERT INTO {text} (rowid, terms) VALUES (?, ?)", rows)
 
     def _partition(self, entry: MemoryEntry) -> _Partition:
-        name = (entry.tenant, entry.owner, entry.namespace, entry.layer.value)
-        if name not in self._partitions:
-            query = "SELECT id, last FROM {partitions} WHERE tenant = ? AND owner = ? AND namespace = ? AND layer = ?"
-            rows = self._collection.execute(query, name).fetchall()
-            if not rows:
-                query = (
-                    "INSERT INTO {partitions} (tenant, owner, namespace, layer) VALUES (?, ?, ?, ?) RETURNING id, last"
-                )
-                rows = self._collection.execute(query, name).fetchall()
-            self._partitions[name] = _Partition(*rows[0])
-        return self._partitions[name]
+        place = place_of(entry)
+        if place not in self._partitions:
+            query = (
+                "SELECT id, last, CASE WHEN vectors > 0 THEN dimensions END FROM {partitions} "
+                "WHERE tenant = ? AND owner = ? AND namespace = ? AND layer = ?"
+            )
+            row = self._collection.execute(query, place).fetchone()
+            if row is None:
+                query = "INSERT INTO {partitions} (tenant, owner, namespace, layer) VALUES (?, ?, ?, ?)"
+                row = (self._collection.execute(query, place).lastrowid, 0, None)
+            self._partitions[place] = _Partition(*row)
+        return self._partitions[place]
 
     def _next_seq(self) -> int:
         if self._seq is None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, LiteralString
 
 import psycopg
 from psycopg.sql import SQL, Composable, Identifier
 
-from lamina.databases.postgres.sessions import Connection
+from lamina.databases.postgres.sessions import Connection, together
 from lamina.errors import ConfigError
 
 __all__ = ["Schema", "Session"]
@@ -56,12 +57,15 @@ class Schema:
         A part that is a text is a template itself. Without parts it is made once for each template.
         """
         if parts:
-            made_parts = {word: self._composed(part) for word, part in parts.items()}
-            return SQL(template).format(**self._words, **made_parts).as_bytes()
+            return self.part(template, **parts).as_bytes()
         made = self._made.get(template)
         if made is None:
             made = self._made[template] = SQL(template).format(**self._words).as_bytes()
         return made
+
+    def part(self, template: LiteralString, **parts: LiteralString | Composable) -> Composable:
+        """A part of a statement, made as `sql` makes a statement."""
+        return SQL(template).format(**self._words, **{word: self._composed(part) for word, part in parts.items()})
 
     def _composed(self, part: LiteralString | Composable) -> Composable:
         return part if isinstance(part, Composable) else SQL(part).format(**self._words)
@@ -83,6 +87,10 @@ class Session:
     ) -> psycopg.Cursor[tuple[Any, ...]]:
         """Run one statement; the template is as in `Schema.sql`, with `%s` for each parameter."""
         return self.connection.execute(self.schema.sql(template, **parts), parameters)
+
+    def together(self) -> AbstractContextManager[object]:
+        """As `sessions.together`, for statements that need nothing of each other's results."""
+        return together(self.connection)
 
     def execute_many(
         self, template: LiteralString, rows: Sequence[Sequence[Any]], **parts: LiteralString | Composable

@@ -1,13 +1,14 @@
 """A session with the server, opened and checked, and its transactions, each set to what the stores count on.
 
 Nothing is expected of a session beyond the end of a transaction, since a pooler may give the next one to
-another connection: settings are local to a transaction, and no statement is prepared.
+another connection: settings are local to a transaction, and statements are prepared only where the session is with
+the server itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -18,7 +19,7 @@ from lamina.databases.postgres.address import Address
 from lamina.databases.postgres.failures import BACKEND
 from lamina.errors import AdapterError, ConfigError
 
-__all__ = ["Connection", "Limits", "begin", "connect", "finish"]
+__all__ = ["Connection", "Limits", "begin", "connect", "finish", "together"]
 
 T = TypeVar("T")
 
@@ -33,12 +34,16 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "DateStyle": "ISO",
     "extra_float_digits": "1",
     "synchronous_commit": "on",
+    "plan_cache_mode": "force_custom_plan",  # a plan for any tenant and any number of results would suit none
 }
 _SET: Final = """
 SELECT set_config(name, value, true) FROM unnest(%s::text[], %s::text[]) AS wanted (name, value)
 WHERE name <> 'synchronous_commit' OR current_setting(name) = 'off'
 """
 """What is committed is on disk; where the server promises more than that, it stays so."""
+
+_PREPARED_FROM: Final = 5
+"""The how many-eth time a statement is prepared that a session has executed before."""
 
 _WRITING: Final = b"BEGIN ISOLATION LEVEL READ COMMITTED"
 _READING: Final = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -75,6 +80,8 @@ def connect(address: Address, limits: Limits) -> Connection:
     )
     try:
         _check_server(connection, address)
+        if _is_direct(connection):
+            connection.prepare_threshold = _PREPARED_FROM
     except BaseException:
         connection.close()
         raise
@@ -89,9 +96,17 @@ def begin(connection: Connection, limits: Limits, *, reads: bool, settings: Mapp
     timeout = f"{max(1, round(limits.statement_timeout * 1000))}ms"
     # A session whose client is gone must not hold its locks for ever.
     wanted = {**_SETTINGS, "statement_timeout": timeout, "idle_in_transaction_session_timeout": timeout, **settings}
-    with connection.pipeline() if psycopg.Pipeline.is_supported() else nullcontext():
+    with together(connection):
         connection.execute(_READING if reads else _WRITING)
         connection.execute(_SET, (list(wanted), list(wanted.values())))
+
+
+def together(connection: Connection) -> AbstractContextManager[object]:
+    """Within, statements are sent one after the other without waiting for what they give, in one round trip.
+
+    What they give is there at the end, where the first that failed raises; none behind it was done. No COPY within.
+    """
+    return connection.pipeline() if psycopg.Pipeline.is_supported() else nullcontext()
 
 
 def finish(connection: Connection, work: Callable[[Connection], T]) -> T:
@@ -123,6 +138,15 @@ def _check_server(connection: Connection, address: Address) -> None:
     if encoding != "UTF8":
         remedy = "Use a database that was made with ENCODING 'UTF8'."
         raise AdapterError(BACKEND, f"the database {address} has the encoding {encoding}", remedy)
+
+
+def _is_direct(connection: Connection) -> bool:
+    """Whether no pooler stands between, which would give each transaction to whatever session is free.
+
+    A pooler says a number of its own for the server's process, by which it knows whom to cancel.
+    """
+    row = connection.execute("SELECT pg_backend_pid()").fetchone()
+    return row == (connection.info.backend_pid,)
 
 
 def _check_number(setting: str, value: object, kind: Any, greatest: int) -> None:

@@ -56,7 +56,7 @@ class Component:
 
     def check_current(self, connection: sqlite3.Connection) -> None:
         """Raise if another process has migrated it since it was opened here: old code must not write."""
-        version = self.version(connection)
+        version = self._noted(connection)
         if version != len(self._steps):
             problem = f"{self.name} has the version {version} now, and this Lamina knows {len(self._steps)}"
             raise StoreDamaged(BACKEND, problem, _UPGRADE)
@@ -96,6 +96,9 @@ class Component:
         """Its version in the file; 0 if it is not there."""
         if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_version'").fetchone():
             return 0
+        return self._noted(connection)
+
+    def _noted(self, connection: sqlite3.Connection) -> int:
         row = connection.execute("SELECT version FROM schema_version WHERE component = ?", (self.name,)).fetchone()
         return row[0] if row else 0
 

@@ -32,6 +32,9 @@ MEMORY: Final = ":memory:"
 SMALL_FILE: Final = 8 * 1024 * 1024
 """Up to this size every page is checked when the file is opened; of a larger one, header and schema."""
 
+PAGE_SIZE: Final = 8192
+"""Bytes of a page: five vectors of 384 numbers fit in one, and a sixteenth of it is left over; in 4,096, a quarter."""
+
 SMALLEST_DATABASE: Final = 512
 """One page of the smallest size, in bytes."""
 
@@ -172,6 +175,7 @@ def _claim(connection: sqlite3.Connection, location: Location) -> None:
     """Mark a new file as ours, in a transaction of its own while it still has a rollback journal."""
     if _mark(connection) == APPLICATION_ID:
         return
+    connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")  # of a file that has none yet; it changes no other
     connection.execute("BEGIN IMMEDIATE")
     try:
         (objects,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()

@@ -14,6 +14,7 @@ from lamina.databases.sqlite.components import Component
 from lamina.databases.sqlite.connection import Location, connect, create_private, inspect, locate
 from lamina.databases.sqlite.failures import BACKEND
 from lamina.databases.sqlite.opened_file import OpenedFile
+from lamina.databases.sqlite.size import Compaction, compact, size_bytes
 from lamina.databases.sqlite.workers import Work, Workers
 from lamina.errors import AdapterUnavailable, ConfigError
 
@@ -142,6 +143,21 @@ class SqliteDatabase:
                 raise AdapterUnavailable(BACKEND, f"the log of {self} is still read by another process", remedy)
             time.sleep(0.01)
 
+    def compact(self, connection: sqlite3.Connection) -> Compaction:
+        """Give back what is free in the file; run by the thread that writes, in no transaction.
+
+        Raises:
+            AdapterUnavailable: another process writes, or reads on.
+        """
+        before = size_bytes(connection)
+        if self.is_in_memory:
+            compact(connection)
+        else:
+            self.empty_log(connection)  # first, so that one who reads on is found before the work is done
+            compact(connection)
+            self.empty_log(connection)
+        return Compaction(before, size_bytes(connection))
+
     def _start(self, component: Component | None) -> Workers:
         file = OpenedFile(self._location)
         opened = partial(_open, self._location, component, file)
@@ -210,6 +226,15 @@ class Handle:
     async def alone(self, work: Work[T]) -> T:
         """Run it on the writing connection, outside any transaction."""
         return await self._workers.alone(work)
+
+    async def compact(self) -> Compaction:
+        """Give back the room that is free in the file, whoever's tables it was in; all others wait meanwhile.
+
+        Raises:
+            AdapterUnavailable: another process writes, or reads on, for longer than `busy_timeout`, or there is no
+                room for the copy; what is in the file is as it was.
+        """
+        return await self._workers.alone(self._database.compact)
 
     async def empty_log(self) -> None:
         """Leave nothing in the log beside the file.

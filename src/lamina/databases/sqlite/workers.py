@@ -223,9 +223,13 @@ class _Worker:
             return job.work(connection)
 
     def _write(self, connection: sqlite3.Connection, group: list[_Job]) -> list[_Outcome]:
+        outcomes: list[_Outcome]
         with translated(self._place), _ending(connection):
             connection.execute("BEGIN IMMEDIATE")
-            outcomes = [self._attempt(connection, job) for job in group]
+            if len(group) == 1:  # which needs no savepoint: its failure ends the transaction
+                outcomes = [(None if group[0].future.cancelled() else group[0].work(connection), None)]
+            else:
+                outcomes = [self._attempt(connection, job) for job in group]
             self._check()
             connection.execute("COMMIT")
         return outcomes

@@ -30,6 +30,7 @@ from lamina.server.wire.memories import (
     StoredMany,
     Superseding,
     ToRelease,
+    recalled_json,
 )
 from lamina.server.wire.strict import Name, Tag
 
@@ -79,10 +80,11 @@ async def list_memories(
     return paging.sorted(rows, Memory.of, lambda entry: (entry.layer.value, entry.seq))
 
 
-@router.post("/recall", summary="Find memories")
-async def recall_memories(caller: Reader, body: Recall) -> Recalled:
+@router.post("/recall", summary="Find memories", response_model=Recalled)
+async def recall_memories(caller: Reader, body: Recall) -> Response:
     """The memories that answer the query best. They count as accessed, unless `touch` is off."""
-    return Recalled.of(await caller.kernel.memory_engine.recall(**body.arguments(caller.owner(body.owner))))
+    found = await caller.kernel.memory_engine.recall(**body.arguments(caller.owner(body.owner)))
+    return Response(recalled_json(found), media_type="application/json")
 
 
 @router.post("/forget", summary="Forget memories")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Awaitable
+from typing import Annotated, Literal, TypeVar
 
 from fastapi import APIRouter, Query, status
 
@@ -34,6 +35,8 @@ from lamina.server.wire.strict import Flag, Name
 from lamina.server.wire.threads import Messages
 
 __all__ = ["router"]
+
+T = TypeVar("T")
 
 MAX_OFFSET = 2**40
 MAX_INDEX_DIGITS = 10
@@ -68,10 +71,7 @@ async def clear_sessions(caller: Writer, owner: Name | None = None) -> Cleared:
 async def get_session(caller: Reader, session: Name, owner: Name | None = None) -> Session:
     """How large it is."""
     memory = _memory(caller, owner)
-    if not await unless_foreign(memory.has_session(session), missing=False):
-        error = {"field": "session", "problem": "is not here", "id": session}
-        detail = f"No session here has the id {session!r}."
-        raise Problem(404, "not_found", "There is no such thing here", detail, (error,))
+    await _check_there(memory, session)
     count = await unless_foreign(memory.get_count(session), 0)
     tier = await unless_foreign(memory.tier(session), Tier.NORMAL)
     return Session(id=session, count=count, tier=tier.value)
@@ -80,7 +80,10 @@ async def get_session(caller: Reader, session: Name, owner: Name | None = None) 
 @router.delete("/{session}", summary="Delete a session")
 async def clear_session(caller: Writer, session: Name, owner: Name | None = None) -> Cleared:
     """With its archive and summaries: none of its messages is left."""
-    return Cleared(cleared=await unless_foreign(_memory(caller, owner).clear(session), 0))
+    cleared = await unless_foreign(_memory(caller, owner).clear(session), 0)
+    if not cleared:
+        raise _not_found(session)
+    return Cleared(cleared=cleared)
 
 
 @router.get("/{session}/events", summary="The events of a session")
@@ -100,7 +103,7 @@ async def list_events(
     """
     memory = _memory(caller, owner)
     shown = memory.list(limit=limit, offset=offset, order=order, max_tokens=max_tokens, session_id=session)
-    return Events.of(await unless_foreign(shown, []))
+    return Events.of(await _of_session(memory, session, shown, []))
 
 
 @router.post("/{session}/events", status_code=status.HTTP_201_CREATED, summary="Add events")
@@ -147,8 +150,8 @@ async def delete_event(
 ) -> Deleted:
     """For good. A tool call goes with its results, and a result with its call."""
     memory = _memory(caller, owner)
-    deleted = await unless_foreign(memory.delete(_reference(event, by_index=by_index), session), 0)
-    return Deleted(deleted=deleted)
+    deleting = memory.delete(_reference(event, by_index=by_index), session)
+    return Deleted(deleted=await _of_session(memory, session, deleting, 0))
 
 
 @router.post("/{session}/events/{event}/restore", summary="Put a message back in full")
@@ -172,13 +175,15 @@ async def archived_events(
 ) -> Events:
     """The originals of the messages behind the summary, in order."""
     memory = _memory(caller, owner)
-    return Events.of(await unless_foreign(memory.archived(session, limit=limit, offset=offset), []))
+    archived = memory.archived(session, limit=limit, offset=offset)
+    return Events.of(await _of_session(memory, session, archived, []))
 
 
 @router.get("/{session}/summaries", summary="The summaries of a session")
 async def session_summaries(caller: Reader, session: Name, owner: Name | None = None) -> Summaries:
     """The newest first; each covers what the one before it covered."""
-    return Summaries.of(await unless_foreign(_memory(caller, owner).get_summaries(session), []))
+    memory = _memory(caller, owner)
+    return Summaries.of(await _of_session(memory, session, memory.get_summaries(session), []))
 
 
 @router.get("/{session}/context", summary="What to send to a model")
@@ -187,25 +192,52 @@ async def session_context(
 ) -> Messages:
     """The summary and system messages first, then the live messages; with `max_tokens` the newest that fit."""
     memory = _memory(caller, owner)
-    return Messages.of(await unless_foreign(memory.get_context(session, max_tokens=max_tokens), []))
+    context = memory.get_context(session, max_tokens=max_tokens)
+    return Messages.of(await _of_session(memory, session, context, []))
 
 
 @router.post("/{session}/search", summary="Find messages of a session")
 async def search_events(caller: Reader, session: Name, body: Search, owner: Name | None = None) -> Events:
     """The events whose original text holds this one, best first; letter case does not count."""
-    found = _memory(caller, owner).retrieve(body.text, session, limit=body.limit)
-    return Events.of(await unless_foreign(found, []))
+    memory = _memory(caller, owner)
+    found = memory.retrieve(body.text, session, limit=body.limit)
+    return Events.of(await _of_session(memory, session, found, []))
 
 
 @router.post("/{session}/compact", summary="Manage the size of a session")
 async def manage_session(caller: Writer, session: Name, owner: Name | None = None) -> Managed:
     """Compact and summarise as its size asks for; nothing, if it is small."""
+    memory = _memory(caller, owner)
+    await _check_there(memory, session)
     nothing = ContextReport(Tier.NORMAL, 0, 0)
-    return Managed.of(await unless_foreign(_memory(caller, owner).manage_context(session), nothing))
+    return Managed.of(await unless_foreign(memory.manage_context(session), nothing))
 
 
 def _memory(caller: Caller, owner: str | None) -> BaseMemory:
     return caller.kernel.sessions(caller.owner(owner))
+
+
+async def _of_session(memory: BaseMemory, session: str, call: Awaitable[T], nothing: T) -> T:
+    """What the call gives of a session; where that is nothing, it is first made sure that there is such a session.
+
+    Raises:
+        Problem: 404, there is none.
+    """
+    given = await unless_foreign(call, nothing)
+    if not given:
+        await _check_there(memory, session)
+    return given
+
+
+async def _check_there(memory: BaseMemory, session: str) -> None:
+    if not await unless_foreign(memory.has_session(session), missing=False):
+        raise _not_found(session)
+
+
+def _not_found(session: str) -> Problem:
+    error = {"field": "session", "problem": "is not here", "id": session}
+    detail = f"No session here has the id {session!r}."
+    return Problem(404, "not_found", "There is no such thing here", detail, (error,))
 
 
 def _reference(event: str, *, by_index: bool) -> str | int:

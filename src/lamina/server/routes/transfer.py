@@ -23,6 +23,8 @@ from lamina.server.wire.strict import Flag, Name
 __all__ = ["router"]
 
 NDJSON: Final = "application/x-ndjson"
+_PIECE: Final = 64 * 1024
+"""Characters that are sent at once: a piece for each line would take most of the time of an export."""
 
 router = APIRouter(prefix="/v1", tags=["export and import"])
 
@@ -69,8 +71,16 @@ async def import_memories(
 async def _lines(kernel: Kernel, owner: str | None, *, embeddings: bool) -> AsyncIterator[str]:
     engine = kernel.memory_engine
     fingerprint = (await engine.stats()).fingerprint if embeddings else None
+    piece, size = [], 0
     async for entry in engine.scan(include_embeddings=fingerprint is not None, owner=owner):
-        yield write_line(entry, fingerprint) + "\n"
+        line = write_line(entry, fingerprint) + "\n"
+        piece.append(line)
+        size += len(line)
+        if size >= _PIECE:
+            yield "".join(piece)
+            piece, size = [], 0
+    if piece:
+        yield "".join(piece)
 
 
 async def _receive(request: Request, file: Path) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, Field
+from pydantic_core import to_json
 
 from lamina.domain.memory import Layer, MemoryEntry, Trust
-from lamina.domain.recall import Degraded, RecallResult, Results, SearchMode, Source
+from lamina.domain.recall import Degraded, RecallResult, Results, ScoreBreakdown, SearchMode, Source
 from lamina.memory.quarantining import QuarantineReceipt
 from lamina.server.wire.strict import (
     BY_VALUE,
@@ -44,6 +45,7 @@ __all__ = [
     "StoredMany",
     "Superseding",
     "ToRelease",
+    "recalled_json",
 ]
 
 ALayer = Annotated[Layer, BY_VALUE]
@@ -83,7 +85,7 @@ class Memory(BaseModel):
     @classmethod
     def of(cls, entry: MemoryEntry) -> Self:
         """The memory without what is only ours: tenant, vector, order."""
-        return cls(**{name: getattr(entry, name) for name in cls.model_fields})
+        return cls(**_picked(entry, _MEMORY))
 
 
 class NewMemory(StrictBody):
@@ -161,8 +163,7 @@ class Selection(StrictBody):
 
     def conditions(self, owner: str | None) -> dict[str, Any]:
         """As the engine takes them."""
-        named = {name: getattr(self, name) for name in Selection.model_fields}
-        return {**named, "owner": owner}
+        return {**_picked(self, _SELECTION), "owner": owner}
 
 
 class Recall(Selection):
@@ -187,8 +188,7 @@ class Recall(Selection):
 
     def arguments(self, owner: str | None) -> dict[str, Any]:
         """As `MemoryEngine.recall` takes them."""
-        own = {name: getattr(self, name) for name in type(self).model_fields if name not in Selection.model_fields}
-        return {**self.conditions(owner), **own}
+        return {**self.conditions(owner), **_picked(self, _RECALL)}
 
 
 class Forget(Selection):
@@ -199,7 +199,7 @@ class Forget(Selection):
 
     def has_condition(self) -> bool:
         """Whether it says which: a token's own owner does not."""
-        return any(getattr(self, name) for name in (*Selection.model_fields, "older_than"))
+        return any(getattr(self, name) for name in (*_SELECTION, "older_than"))
 
 
 class OfSource(StrictBody):
@@ -253,17 +253,6 @@ class Hit(BaseModel):
     source: Source
     explanation: dict[str, Any] | None = None
 
-    @classmethod
-    def of(cls, result: RecallResult) -> Self:
-        """The result on the wire."""
-        return cls(
-            memory=Memory.of(result.entry),
-            score=result.score,
-            score_breakdown=asdict(result.score_breakdown),
-            source=result.source,
-            explanation=None if result.explanation is None else asdict(result.explanation),
-        )
-
 
 class Weakness(BaseModel):
     """A leg of the search that did not answer, or only in part, and why."""
@@ -285,15 +274,6 @@ class Recalled(BaseModel):
     degraded: list[Weakness]
     explanation: dict[str, Any] | None = None
 
-    @classmethod
-    def of(cls, results: Results[RecallResult]) -> Self:
-        """The results on the wire."""
-        return cls(
-            data=[Hit.of(each) for each in results],
-            degraded=[Weakness.of(each) for each in results.degraded],
-            explanation=None if results.explanation is None else asdict(results.explanation),
-        )
-
 
 class Stored(BaseModel):
     """The id of the memory; null where a hook of the server refused it."""
@@ -312,3 +292,38 @@ class Counted(BaseModel):
 
     count: Integer
     dry_run: bool
+
+
+_SELECTION: Final = tuple(Selection.model_fields)
+_RECALL: Final = tuple(name for name in Recall.model_fields if name not in Selection.model_fields)
+_MEMORY: Final = tuple(Memory.model_fields)
+_BREAKDOWN: Final = tuple(each.name for each in fields(ScoreBreakdown))
+_WEAKNESS: Final = tuple(Weakness.model_fields)
+
+
+def recalled_json(results: Results[RecallResult]) -> bytes:
+    """The results as `Recalled` describes them, written at once.
+
+    They are our own, so there is nothing to check about them; by way of the models it would take twice as long.
+    """
+    explanation = results.explanation
+    answer = {
+        "data": [_hit(each) for each in results],
+        "degraded": [_picked(each, _WEAKNESS) for each in results.degraded],
+        "explanation": None if explanation is None else asdict(explanation),
+    }
+    return to_json(answer, inf_nan_mode="null")
+
+
+def _hit(result: RecallResult) -> dict[str, Any]:
+    return {
+        "memory": _picked(result.entry, _MEMORY),
+        "score": result.score,
+        "score_breakdown": _picked(result.score_breakdown, _BREAKDOWN),
+        "source": result.source,
+        "explanation": None if result.explanation is None else asdict(result.explanation),
+    }
+
+
+def _picked(thing: object, names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: getattr(thing, name) for name in names}
