@@ -130,7 +130,7 @@ async def test_a_key_of_any_letters_is_a_value_and_reaches_no_other_owner(engine
             assert await engine.query(where=where, owner="tomas") == []
             assert await engine.recall("mine theirs", where=where, owner="tomas") == []
             assert await engine.forget_where(where=where, owner="tomas") == 0
-        except LaminaError as error:  # noqa: PERF203 - one in a few is beyond a limit
+        except LaminaError as error:
             assert "where" in str(error)
     assert [entry.content for entry in await engine.query(owner="tomas")] == ["mine"]
     await engine.store("named", owner="tomas", metadata={key: "mira"})
