@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from lamina.adapters._shared.where_sql import Sql, conjunction, is_plain, json_list
 from lamina.adapters.sqlite.block_layout import BLOCK
 from lamina.adapters.sqlite.codes import as_rows, cosines, decode, unit
+from lamina.adapters.sqlite.exact_words import admitted_keys
 from lamina.adapters.sqlite.kept_codes import Codes
 from lamina.adapters.sqlite.partitions import LAST, Reach
 from lamina.adapters.sqlite.reading import condition_of, keys_left_out
 from lamina.adapters.sqlite.reading_codes import kept_or_read
-from lamina.adapters.sqlite.small_scope import admitted_keys
 from lamina.adapters.sqlite.tables import Collection
 from lamina.adapters.sqlite.vectors import read_vectors
 from lamina.databases.sqlite.failures import damaged
