@@ -87,7 +87,7 @@ def sizes(path):
         connection.execute("PRAGMA query_only = ON")
         tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
         rows = {
-            name: connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0]
+            name: connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0]  # noqa: S608 - the schema's own name
             for name in tables
             if name.startswith("lamina") and not name.endswith(("_data", "_idx", "_config"))
         }

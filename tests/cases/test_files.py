@@ -23,11 +23,15 @@ async def test_a_file_that_was_cut_short_is_an_error_of_ours_and_stays_as_it_is(
     whole = path.read_bytes()
     path.write_bytes(whole[: int(len(whole) * part)])
     cut = path.read_bytes()
-    with pytest.raises(LaminaError) as refusal:
+
+    async def use():
         engine = await open_engine(path=path)
         await engine.count()
         await engine.recall("harbour")
         assert await engine.adapter.check() == []
+
+    with pytest.raises(LaminaError) as refusal:
+        await use()
     assert "lamina.db" in str(refusal.value)
     assert path.read_bytes() == cut
 

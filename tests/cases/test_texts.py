@@ -45,9 +45,9 @@ async def served_on(request, tmp_path):
     if request.param == "postgres":
         url = request.getfixturevalue("postgres_database")
         options = {"memory": {"url": url}}
-    async with Kernel(**options, model_router=ModelRouter(EchoModel(), embed=HashingEmbedder())) as kernel:
-        async with client_of(create_app(kernel, auth={TOKEN})) as client:
-            yield client, kernel
+    kernel = Kernel(**options, model_router=ModelRouter(EchoModel(), embed=HashingEmbedder()))
+    async with kernel, client_of(create_app(kernel, auth={TOKEN})) as client:
+        yield client, kernel
 
 
 @pytest.mark.case("B19", "B20")
