@@ -1,4 +1,4 @@
-"""Answers of models that are none: nothing of them becomes a memory, the words stay, and it is told which step failed."""
+"""Answers of models that are none: nothing of them becomes a memory, the words stay, and the step is named."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from lamina.kernel import Kernel, ModelRouter
 from lamina.testing import HashingEmbedder
 
 SAID = "I always moor at the north pier."
-FACTS = json.dumps({"facts": [SAID, *(f"Ann keeps {number} boats at the north pier" for number in range(9))]})
+FACTS = json.dumps(
+    {"topics": [], "facts": [SAID, *(f"Ann keeps {number} boats at the north pier" for number in range(9))]}
+)
 BROKEN = {
     "cut off": FACTS[: len(FACTS) * 4 // 5],
     "an escape of nothing": FACTS.replace("boats", "\\uZZZZ boats", 1),
@@ -62,7 +64,9 @@ async def test_a_turn_whose_facts_do_not_come_is_kept_and_names_the_step(broken)
 
 
 @pytest.mark.case("B110")
-@pytest.mark.parametrize("broken", ['{"facts": ["I moor \\ud83d at the north pier"]}'], ids=["half"], indirect=True)
+@pytest.mark.parametrize(
+    "broken", ['{"topics": [], "facts": ["I moor \\ud83d at the north pier"]}'], ids=["half"], indirect=True
+)
 async def test_half_an_escape_in_an_answer_is_replaced_and_the_fact_kept(broken):
     await broken.conversation.add_message_to_thread("t", "user", SAID, owner="ann")
     await broken.conversation.extract_memories("t", owner="ann")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from lamina.errors import InvalidInput
@@ -63,7 +65,7 @@ async def test_of_look_alikes_each_chunk_knows_its_own_place(strategy):
     text = "ping pong ping pong ping"
     chunks = chunks_of(text, strategy, 4, 2)
     assert covered(text, chunks) == ""
-    for before, after in zip(chunks, chunks[1:], strict=False):
+    for before, after in pairwise(chunks):
         assert before.start < after.start <= before.end + 1
     for chunk in chunks:
         assert text[chunk.start : chunk.end].strip()

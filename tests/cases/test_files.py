@@ -10,8 +10,6 @@ from lamina.errors import LaminaError
 from lamina.kernel import Kernel, ModelRouter
 from lamina.testing import EchoModel, HashingEmbedder
 
-EVERYWHERE = pytest.mark.parametrize("place", ["sqlite", "postgres"], indirect=True)
-
 
 @pytest.mark.case("B88")
 @pytest.mark.parametrize("part", [0.6, 0.3, 0.01])
@@ -37,7 +35,6 @@ async def test_a_file_that_was_cut_short_is_an_error_of_ours_and_stays_as_it_is(
 
 
 @pytest.mark.case("B89")
-@EVERYWHERE
 async def test_fifteen_hundred_memories_answer_alike_before_and_after_a_restart(open_engine, place):
     engine = await open_engine(**place)
     await engine.store_many([f"note {number} of the harbour, berth {number % 37}" for number in range(1500)])
@@ -50,10 +47,7 @@ async def test_fifteen_hundred_memories_answer_alike_before_and_after_a_restart(
 
     before = await answers()
     await engine.close()
-    if "adapter" not in place:
-        engine = await open_engine(**place)
-    else:
-        await engine.initialize()
+    engine = await open_engine(**place)
     assert await answers() == before
     assert all(len(each) == 20 for each in before)
 

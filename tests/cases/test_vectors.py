@@ -1,4 +1,4 @@
-"""Vectors and models: scores say how alike, and vectors of two models are never mixed; answers that are none are told."""
+"""Vectors and models: scores say how alike, and vectors of two models are never mixed."""
 
 from __future__ import annotations
 
