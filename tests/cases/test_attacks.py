@@ -16,7 +16,7 @@ OUTSIDE = [
     "/etc/hostname",
     "..%2f..%2fetc%2fhostname",
     "..\\..\\windows\\win.ini",
-    "file:///etc/hostname",
+    "FILE:///etc/hostname",
     "notes/../../etc/hostname",
     "a\x00b",
     "CON",
@@ -72,7 +72,7 @@ INNER = [
     "http://127.0.0.1:1/",
     "http://localhost/",
     "https://metadata.google.internal/",
-    "file:///etc/passwd",
+    "FILE:///etc/passwd",
     "gopher://127.0.0.1/",
 ]
 
