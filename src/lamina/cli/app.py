@@ -9,6 +9,7 @@ import typer
 from lamina._version import __version__
 from lamina.cli import (
     asking,
+    backups,
     configuration,
     copying,
     documents,
@@ -59,6 +60,7 @@ for group in (
     transfer,
     copying,
     health,
+    backups,
     configuration,
     showing,
     evaluations,

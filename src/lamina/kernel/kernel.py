@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from os import PathLike
 from typing import Any, Self
 
 from lamina.agents import AgentRegistry
@@ -17,6 +18,7 @@ from lamina.conversation.manager import ConversationManager
 from lamina.conversation.short_term import BaseMemory
 from lamina.domain.intent import Intent, IntentResult
 from lamina.errors import NotStarted
+from lamina.kernel.backups import Backup, Restoration, back_up_store, restore_store
 from lamina.kernel.checks import Finding, examine_open
 from lamina.kernel.event_bus import EventBus, Handler
 from lamina.kernel.intents import read_intent
@@ -273,6 +275,32 @@ class Kernel:
     async def run_maintenance(self, *, decay: bool = False) -> MaintenanceReport:
         """One pass: purge what has expired, fade memories if `decay` asks for it, clean up, let plug-ins maintain."""
         return await maintain(self._opened().parts, self.context_engines, decay=decay)
+
+    async def backup(self, path: str | PathLike[str], *, force: bool = False) -> Backup:
+        """Copy the whole file, all tenants' memories, threads, documents and packs, while others read and write.
+
+        What is written after the beginning is not in it. It was restored into a temporary folder, looked over and
+        compared before this returns. With `force` a file at `path` is replaced.
+
+        Raises:
+            Unsupported: what is kept is in no SQLite file, or not all in one; it says how to back it up.
+            ConfigError: there is no file yet, or one at `path`.
+            StoreDamaged: the file is damaged; no backup was made.
+        """
+        return await back_up_store(self.config, path, force=force)
+
+    async def restore(self, path: str | PathLike[str], *, force: bool = False) -> Restoration:
+        """Put a backup where this kernel, which is not started, keeps its file; with `force`, in the former's place.
+
+        The former file is kept beside it, under a name that is returned.
+
+        Raises:
+            Unsupported: what is kept is in no SQLite file, or not all in one.
+            ConfigError: there is no such backup, or a file and no `force`.
+            StoreDamaged: the backup is damaged, foreign, or of a newer Lamina; nothing was changed.
+            AdapterUnavailable: the file is in use, by this kernel or anybody else; nothing was changed.
+        """
+        return await restore_store(self.config, path, force=force)
 
     @asynccontextmanager
     async def maintenance(self, interval: float | timedelta, *, decay: bool = False) -> AsyncIterator[None]:
