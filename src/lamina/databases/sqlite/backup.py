@@ -119,7 +119,7 @@ def _check_places(source: Path, target: Path, *, force: bool) -> None:
         raise ConfigError("path", f"{target} is a folder", "Give the path of a file in it.")
     if not target.exists():
         return
-    if os.path.samefile(source, target):
+    if source.samefile(target):
         raise ConfigError("path", f"{target} is the same file", "Give two paths.")
     if not force:
         raise ConfigError("path", f"{target} is there already", "Give another path, or --force (force=True).")
