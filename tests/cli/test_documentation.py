@@ -44,6 +44,7 @@ def test_all_the_commands_are_there() -> None:
     wanted = "remember recall list get forget decay stats import export copy reembed doctor vacuum demo version".split()
     wanted += [
         "backup",
+        "check",
         "restore",
         "migrate-v1",
         "serve",

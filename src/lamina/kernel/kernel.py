@@ -21,6 +21,7 @@ from lamina.errors import NotStarted
 from lamina.kernel.backups import Backup, Restoration, back_up_store, restore_store
 from lamina.kernel.checks import Finding, examine_open
 from lamina.kernel.event_bus import EventBus, Handler
+from lamina.kernel.integrity import IntegrityReport, check_integrity
 from lamina.kernel.intents import read_intent
 from lamina.kernel.maintenance import MaintenanceReport, maintain, read_interval, repeated
 from lamina.kernel.model_router import ModelRouter
@@ -271,6 +272,16 @@ class Kernel:
             AdapterError: a store failed.
         """
         return await examine_open(self.config, self._opened().parts, self.model_router, clock=self._clock)
+
+    async def check_integrity(self, *, repair: bool = False) -> IntegrityReport:
+        """Read everything that is kept and compare it; with `repair`, make anew first what the rows tell.
+
+        Text index, blocks and counts of vectors, counts of threads, rows of packs. Nothing that can be read is dropped.
+
+        Raises:
+            AdapterError: a store failed, or is too damaged to be read: restore a backup.
+        """
+        return await check_integrity(self._opened().parts, clock=self._clock, repair=repair)
 
     async def run_maintenance(self, *, decay: bool = False) -> MaintenanceReport:
         """One pass: purge what has expired, fade memories if `decay` asks for it, clean up, let plug-ins maintain."""
