@@ -54,11 +54,12 @@ class Leg(StrEnum):
 
 
 class Source(StrEnum):
-    """Which legs found a result."""
+    """Which legs found a result, or that none did and it stands beside one that was found."""
 
     VECTOR = "vector"
     TEXT = "text"
     BOTH = "both"
+    CONVERSATION = "conversation"
 
 
 class Reason(StrEnum):

@@ -15,7 +15,7 @@ from anyio import to_thread
 from lamina.domain.memory import Vector
 from lamina.domain.text import clean
 from lamina.errors import ConfigError, InvalidType, ProviderError, ProviderUnavailable, Unsupported
-from lamina.ports.embedder import Embedder
+from lamina.ports.embedder import Embedder, matches_from, weighted_parts
 from lamina.ports.language_model import ChatMessage, Completion, LanguageModel
 from lamina.providers.host_calls import call_host, is_async
 from lamina.providers.structured_output import ObjectSchema, request_object
@@ -138,14 +138,32 @@ def guarded_embedder(embedder: Embedder, *, dimensions: int | None = None, owned
 
     It keeps its provider and model. It is closed only if it is `owned`; otherwise it belongs to the caller.
     """
-    return CallableEmbedder(
-        _batch(embedder.embed_documents),
-        _one_by_one(embedder.embed_query),
-        provider=embedder.provider,
-        model=embedder.model,
-        dimensions=dimensions,
-        close=embedder.close if owned else None,
-    )
+    return _GuardedEmbedder(embedder, dimensions=dimensions, owned=owned)
+
+
+class _GuardedEmbedder(CallableEmbedder):
+    """As `guarded_embedder` says; what the embedder says of its vectors is passed on."""
+
+    def __init__(self, embedder: Embedder, *, dimensions: int | None, owned: bool) -> None:
+        super().__init__(
+            _batch(embedder.embed_documents),
+            _one_by_one(embedder.embed_query),
+            provider=embedder.provider,
+            model=embedder.model,
+            dimensions=dimensions,
+            close=embedder.close if owned else None,
+        )
+        self._guarded = embedder
+
+    def matches_from(self, query: str) -> float:
+        """The guarded embedder's."""
+        with translated(self.provider):
+            return matches_from(self._guarded, query)
+
+    def weighted_parts(self, query: str, overlap: float | None) -> Sequence[tuple[int, float]]:
+        """The guarded embedder's."""
+        with translated(self.provider):
+            return weighted_parts(self._guarded, query, overlap)
 
 
 class CallableLanguageModel:
