@@ -45,6 +45,7 @@ def test_all_the_commands_are_there() -> None:
     wanted += [
         "backup",
         "check",
+        "erase",
         "restore",
         "migrate-v1",
         "serve",

@@ -20,6 +20,7 @@ from lamina.domain.intent import Intent, IntentResult
 from lamina.errors import NotStarted
 from lamina.kernel.backups import Backup, Restoration, back_up_store, restore_store
 from lamina.kernel.checks import Finding, examine_open
+from lamina.kernel.erasing import ErasureReceipt, erase_owner
 from lamina.kernel.event_bus import EventBus, Handler
 from lamina.kernel.integrity import IntegrityReport, check_integrity
 from lamina.kernel.intents import read_intent
@@ -45,6 +46,7 @@ __all__ = ["Kernel"]
 class _Open:
     """What there is between `start` and `stop`."""
 
+    backends: Backends
     parts: Parts
     turns: TurnRunner
     closing: AsyncExitStack
@@ -135,7 +137,7 @@ class Kernel:
                 )
                 closing.push_async_callback(self._events.close)
                 closing.push_async_callback(self.context_engines.dispose)
-                self._open = _Open(parts, turns, closing.pop_all())
+                self._open = _Open(backends, parts, turns, closing.pop_all())
 
     async def stop(self) -> None:
         """End scheduled maintenance, dispose of plug-in engines, and close what was opened. Idempotent.
@@ -272,6 +274,19 @@ class Kernel:
             AdapterError: a store failed.
         """
         return await examine_open(self.config, self._opened().parts, self.model_router, clock=self._clock)
+
+    async def erase(self, owner: str) -> ErasureReceipt:
+        """Erase everything of an owner, for good: memories, threads, sessions, documents, packs, tokens, kept answers.
+
+        Former versions, vectors, words and what was derived from it too, in the files and their logs. A mark without
+        content keeps an import of an older export from bringing it back. The receipt is made by reading anew.
+
+        Raises:
+            InvalidInput: no owner can have the name.
+            AdapterError: a store failed; what was not done is when it is called again.
+        """
+        opened = self._opened()
+        return await erase_owner(self.config, opened.parts, opened.backends, owner, clock=self._clock)
 
     async def check_integrity(self, *, repair: bool = False) -> IntegrityReport:
         """Read everything that is kept and compare it; with `repair`, make anew first what the rows tell.

@@ -258,6 +258,16 @@ class PostgresAdapter(MemoryAdapter):
         """Make words and digests of one tenant's memories anew of their rows; what was done. Nothing is dropped."""
         return await self._write(Scope(tenant), checking.repair)
 
+    async def scrub(self) -> None:
+        """Let the server take what was deleted out of the tables of the schema (VACUUM).
+
+        What archives of its log and backups hold stays there until they expire.
+
+        Raises:
+            AdapterError: the role may not; it has to own the tables.
+        """
+        await self._opened().vacuum()
+
     async def _update(
         self,
         scope: Scope,

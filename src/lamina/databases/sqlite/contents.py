@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+from collections.abc import Collection
+from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from lamina.databases.sqlite.failures import damaged
 
-__all__ = ["TableContents", "check_sound", "contents_of", "text_indexes"]
+__all__ = ["TableContents", "check_sound", "contents_of", "standing_in_rows", "text_indexes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,22 @@ def contents_of(connection: sqlite3.Connection) -> dict[str, TableContents]:
         return {name: _contents(connection, name) for name in names}
     finally:
         connection.text_factory = str
+
+
+def standing_in_rows(file: Path, texts: Collection[bytes]) -> set[bytes]:
+    """Those of the texts that a row of some table holds; what a text index keeps for itself does not count."""
+    with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as connection:
+        indexes = tuple(f"{name[1:-1]}_" for name in text_indexes(connection))
+        query = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL TABLE%'"
+        names = [name for (name,) in connection.execute(query).fetchall() if not name.startswith(indexes or ("\0",))]
+        connection.text_factory = bytes
+        found: set[bytes] = set()
+        for name in names:
+            for row in connection.execute(f"SELECT * FROM {_quoted(name)}"):  # noqa: S608 - a name of the schema
+                for value in row:
+                    if isinstance(value, bytes):
+                        found |= {text for text in texts if text in value}
+    return found
 
 
 def text_indexes(connection: sqlite3.Connection) -> list[str]:
