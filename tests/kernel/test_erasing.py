@@ -189,3 +189,20 @@ async def test_a_log_that_another_reads_is_told_as_pending_and_done_when_it_is_r
         again = await opened.erase(OWNER)
         assert again.is_complete, again
         assert await asyncio.to_thread(traces, tmp_path) == []
+
+
+async def test_in_postgresql_everything_of_an_owner_goes_and_the_receipt_says_what_stays(
+    postgres_url: str, postgres_schema: str, embedder: CachingEmbedder
+) -> None:
+    memory = {"embed": embedder, "url": postgres_url, "options": {"schema": postgres_schema}}
+    async with Kernel(memory=memory, conversation={"window": 4}) as opened:
+        await plant(opened)
+        receipt = await opened.erase(OWNER)
+        assert receipt.is_complete, receipt
+        assert (receipt.before["threads"], receipt.before["packs"], receipt.derived) == (1, 1, 2)
+        assert (receipt.bytes_left, [each for each in receipt.notes if "archives of its log" in each] != []) == (
+            None,
+            True,
+        )
+        assert (await opened.check_integrity()).is_sound
+        assert [each.content for each in await opened.memory_engine.query(owner="tomas")] == ["Tomas swims on Mondays"]

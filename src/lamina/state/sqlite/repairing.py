@@ -16,6 +16,11 @@ from lamina.state.sqlite.pack_rows import PACK, pack_of
 
 __all__ = ["repair_packs", "repair_state"]
 
+_LIVE: Final = """
+    SELECT h.key, count(m.key) AS live, ifnull(sum(m.tokens), 0) AS tokens FROM lamina_threads AS h
+    LEFT JOIN lamina_messages AS m
+    ON m.key > (h.key << 32 | h.folded_through) AND m.key <= (h.key << 32 | h.last_index) GROUP BY h.key
+"""
 _STATE: Final[Mapping[str, str]] = {
     "threads were given the index of their last message": """
         UPDATE lamina_threads AS t SET last_index = m.last FROM (
@@ -29,13 +34,10 @@ _STATE: Final[Mapping[str, str]] = {
             ), 0) AS through FROM lamina_threads AS h
         ) AS s WHERE s.key = t.key AND t.folded_through <> min(t.last_index, s.through)
     """,
-    "threads count their live messages anew": """
-        UPDATE lamina_threads AS t SET live_count = c.live, live_tokens = c.tokens FROM (
-            SELECT h.key, count(m.key) AS live, ifnull(sum(m.tokens), 0) AS tokens FROM lamina_threads AS h
-            LEFT JOIN lamina_messages AS m
-            ON m.key > (h.key << 32 | h.folded_through) AND m.key <= (h.key << 32 | h.last_index) GROUP BY h.key
-        ) AS c WHERE c.key = t.key AND (t.live_count, t.live_tokens) <> (c.live, c.tokens)
-    """,
+    "threads count their live messages anew": (
+        f"UPDATE lamina_threads AS t SET live_count = c.live, live_tokens = c.tokens FROM ({_LIVE}) AS c "  # noqa: S608
+        "WHERE c.key = t.key AND (t.live_count, t.live_tokens) <> (c.live, c.tokens)"
+    ),
 }
 """In this order, since each counts on the one before it."""
 
