@@ -81,9 +81,9 @@ async def test_a_file_that_may_not_grow_refuses_what_has_no_room_and_goes_on_onc
     router = ModelRouter(complete=SteadyModel(), embed=HashingEmbedder(64))
     async with Kernel({"data_dir": tmp_path}, model_router=router) as kernel:
         await kernel.memory_engine.store("The lamp of the harbour is red", owner="mira", id="before")
-        long = "\n\n".join(f"The crane number {number} is inspected every spring." for number in range(3000))
+        long = "\n\n".join(f"The crane number {number} is inspected every spring." for number in range(700))
         deeds = {
-            "store": lambda: kernel.memory_engine.store_many([long[n : n + 60_000] for n in range(20)]),
+            "store": lambda: kernel.memory_engine.store_many([long[n : n + 20_000] for n in range(5)]),
             "add": lambda: kernel.conversation.add_messages("t", [{"role": "user", "content": long}] * 5),
             "ingest": lambda: kernel.rag.ingest(long, "cranes.md"),
             "pack": lambda: kernel.packs.add("port", long),

@@ -22,7 +22,7 @@ SOAK: Final = bool(os.environ.get("LAMINA_SOAK"))
 """The long form: every deed, and both cuts at each message. The short one takes some, and a cut in turn."""
 
 BEFORE, AFTER = CUTS = ("cut before it is passed on", "cut once it is answered")
-SHORT: Final = ("store", "update", "forget", "add", "compact", "ingest again", "pack.add", "submit")
+SHORT: Final = ("store", "compact", "ingest again", "submit")
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ async def world(postgres, postgres_proxy, nth):
 async def test_a_deed_is_done_whole_or_not_at_all_wherever_the_way_is_cut(world, postgres_proxy, nth, name):
     after = await after_doing(DEEDS[name], world)
     failed = 0
-    for at in count(1) if SOAK else (1, 2, 3, 4, 5, 6, *range(7, 1000, 6)):
+    for at in count(1) if SOAK else (1, 2, 3, 4, *range(5, 1000, 7)):
         for kind in CUTS if SOAK else [CUTS[at % 2]]:
             is_due = lambda _: nth.due() is not None  # noqa: E731 - one of the two asks, the other never does
             postgres_proxy.before = is_due if kind is BEFORE else never
