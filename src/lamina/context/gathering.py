@@ -25,6 +25,9 @@ __all__ = ["Found", "Gatherer", "Sources"]
 _LISTED: Final = frozenset({Layer.WORKING, Layer.SESSION})
 """Layers of which everything recent matters, whatever the goal is."""
 
+_MOST_TURNS: Final = 10
+"""So many pages of preferences are looked through for those that may be used."""
+
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
@@ -161,14 +164,22 @@ class Gatherer:
         )
 
     async def _preferences(self) -> Sequence[MemoryEntry]:
-        return await self._sources.memory.query(
-            None,
-            layers=[Layer.LONGTERM],
-            owner=self._request.owner_id,
-            namespace=self._request.namespace,
-            tags_any=PREFERENCE_TAGS,
-            limit=self._config.preference_limit,
-        )
+        """As many usable ones as are wanted: others that lie before them do not take their places."""
+        wanted, usable = self._config.preference_limit, list[MemoryEntry]()
+        for turn in range(_MOST_TURNS):
+            page = await self._sources.memory.query(
+                None,
+                layers=[Layer.LONGTERM],
+                owner=self._request.owner_id,
+                namespace=self._request.namespace,
+                tags_any=PREFERENCE_TAGS,
+                limit=wanted,
+                offset=turn * wanted,
+            )
+            usable += usable_preferences(page)
+            if len(page) < wanted or len(usable) >= wanted:
+                break
+        return usable[:wanted]
 
     async def _documents(self, source: DocumentSource) -> list[RagChunk]:
         found = await source.retrieve(

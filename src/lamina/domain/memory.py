@@ -129,6 +129,11 @@ class MemoryEntry:
         """What two entries have in common when they say the same: see `content_digest`."""
         return content_digest(self.content)
 
+    @property
+    def last_changed_at(self) -> datetime:
+        """When it was created, changed or confirmed last."""
+        return max(self.created_at, self.updated_at)
+
     def is_expired(self, now: datetime) -> bool:
         """Whether the memory is absent at this instant; it is from `expires_at` on."""
         return self.expires_at is not None and self.expires_at <= now

@@ -6,7 +6,8 @@ out what their known difference proves to be farther away than the `limit`-th be
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
 
@@ -14,21 +15,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lamina.adapters._shared.where_sql import Sql, conjunction, is_plain, json_list
+from lamina.adapters.sqlite.block_layout import BLOCK
 from lamina.adapters.sqlite.codes import as_rows, cosines, decode, unit
+from lamina.adapters.sqlite.kept_codes import Codes
 from lamina.adapters.sqlite.partitions import LAST, Reach
 from lamina.adapters.sqlite.reading import condition_of, keys_left_out
+from lamina.adapters.sqlite.reading_codes import kept_or_read
+from lamina.adapters.sqlite.small_scope import admitted_keys
 from lamina.adapters.sqlite.tables import Collection
 from lamina.adapters.sqlite.vectors import read_vectors
 from lamina.databases.sqlite.failures import damaged
 from lamina.ports.memory_adapter import SearchOptions
 
-__all__ = ["nearest"]
+__all__ = ["cosines_of", "nearest"]
 
 Keys = NDArray[np.int64]
 Numbers = NDArray[np.float64]
 
 AT_ONCE: Final = 8
 """Blocks widened to float32 together: 512 rows, which stay in the processor's cache and on one thread."""
+
+ROWS: Final = AT_ONCE * BLOCK
 
 RESCORED_AT_ONCE: Final = 512
 """Up to so many admitted entries are compared exactly right away."""
@@ -49,12 +56,22 @@ def nearest(collection: Collection, query: bytes, reach: Reach, options: SearchO
         candidates = _contenders(keys[seen], near[seen], off[seen], options.limit)
         return _best(collection, wanted, candidates, options.limit)
     has_vector = collection.tables.sql("EXISTS (SELECT 1 FROM {vectors} AS v WHERE v.key = m.key)")
-    admitted = _keys(collection, reach, conjunction([condition_of(collection, options.filter), Sql(has_vector)]))
+    condition = conjunction([condition_of(collection, options.filter), Sql(has_vector)])
+    admitted = np.array(admitted_keys(collection, reach, condition), np.int64)
     if len(admitted) > RESCORED_AT_ONCE:
         keys, near, off = _first_look(collection, wanted, reach)
         seen = np.isin(keys, admitted)
         admitted = _contenders(keys[seen], near[seen], off[seen], options.limit)
     return _best(collection, wanted, admitted, options.limit)
+
+
+def cosines_of(collection: Collection, query: bytes, keys: Iterable[int]) -> dict[int, float]:
+    """The exact cosine of each of these entries that has a vector."""
+    vectors = read_vectors(collection, keys)
+    if not vectors:
+        return {}
+    exact = cosines(as_rows(list(vectors.values())), as_rows([query])[0])
+    return dict(zip(vectors, exact.tolist(), strict=True))
 
 
 def _contenders(keys: Keys, near: Numbers, off: Numbers, limit: int) -> Keys:
@@ -70,11 +87,48 @@ def _contenders(keys: Keys, near: Numbers, off: Numbers, limit: int) -> Keys:
 def _first_look(collection: Collection, wanted: Numbers, reach: Reach) -> tuple[Keys, Numbers, Numbers]:
     """Of all vectors in reach: keys, cosines, and how far those may be off."""
     parts = [(np.empty(0, np.int64), np.empty(0), np.empty(0))]
-    parts += _coded(collection, wanted, reach)
-    parts += _loose(collection, wanted, reach)
+    kept = kept_or_read(collection, reach)
+    if kept is not None:
+        for codes in kept:
+            parts += _of_partition(codes, wanted)
+    else:
+        parts += _coded(collection, wanted, reach)
+        parts += _loose(collection, wanted, reach)
     keys, near, off = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     taken = keys & LAST != 0  # the others are empty slots
     return keys[taken], near[taken], off[taken]
+
+
+def _of_partition(codes: Codes, wanted: Numbers) -> Iterator[tuple[Keys, Numbers, Numbers]]:
+    """What was kept of a partition."""
+    if len(codes.keys):
+        direction = unit(wanted[None])[0].astype(np.float32)
+        near = np.empty(len(codes.keys), np.float32)
+        for start in range(0, len(near), ROWS):
+            rows = codes.codes[start : start + ROWS]
+            widened = _room(rows.shape)
+            np.copyto(widened, rows)
+            np.matmul(widened, direction, out=near[start : start + ROWS])
+        yield codes.keys, (near * codes.steps).astype(np.float64), codes.differences.astype(np.float64)
+    if len(codes.loose_keys):
+        exact = cosines(codes.loose.astype(np.float64), wanted)
+        yield codes.loose_keys, exact, np.zeros(len(exact))
+
+
+class _Rooms(threading.local):
+    """One thread's own: memory that is asked for anew each time costs as much as the product."""
+
+    room: NDArray[np.float32] = np.empty(0, np.float32)
+
+
+_rooms = _Rooms()
+
+
+def _room(shape: tuple[int, ...]) -> NDArray[np.float32]:
+    size = shape[0] * shape[1]
+    if len(_rooms.room) < size:
+        _rooms.room = np.empty(size, np.float32)
+    return _rooms.room[:size].reshape(shape)
 
 
 def _coded(collection: Collection, wanted: Numbers, reach: Reach) -> Iterator[tuple[Keys, Numbers, Numbers]]:
@@ -118,11 +172,3 @@ def _best(collection: Collection, wanted: Numbers, candidates: Keys, limit: int)
         raise damaged("a vector belongs to no memory")
     ranked = sorted(zip(keys.tolist(), exact.tolist(), strict=True), key=lambda pair: (-pair[1], ids[pair[0]]))
     return ranked[:limit]
-
-
-def _keys(collection: Collection, reach: Reach, condition: Sql) -> Keys:
-    """The keys in reach that meet the condition."""
-    query = "SELECT m.key FROM {scoped} WHERE {reach} AND {condition}"
-    parameters = (*reach.condition.parameters, *condition.parameters)
-    rows = collection.execute(query, parameters, reach=reach.condition.text, condition=condition.text)
-    return np.array([key for (key,) in rows], np.int64)

@@ -30,6 +30,8 @@ class Reach:
 
     condition: Sql
     few: tuple[int, ...] | None
+    size: int | None = None
+    """How many memories those few ever held: at least as many as they hold."""
 
     @property
     def is_empty(self) -> bool:
@@ -50,13 +52,14 @@ def bounds(partition: int) -> tuple[int, int]:
 def resolve(collection: Collection, scope: Scope, layers: frozenset[Layer] | None = None) -> Reach:
     """The partitions that the scope admits, of these layers or of all."""
     condition = scope_sql(scope, layers)
-    query = "SELECT p.id FROM {partitions} AS p WHERE {condition} LIMIT ?"
-    rows = collection.execute(query, (*condition.parameters, FEW + 1), condition=condition.text)
-    ids = tuple(id for (id,) in rows)
-    if len(ids) > FEW:
+    query = "SELECT p.id, p.last FROM {partitions} AS p WHERE {condition} LIMIT ?"
+    parameters = (*condition.parameters, FEW + 1)
+    rows = collection.execute(query, parameters, condition=condition.text).fetchall()
+    if len(rows) > FEW:
         return Reach(condition, None)
+    ids = tuple(id for id, _ in rows)
     marks = ", ".join("?" * len(ids))
-    return Reach(Sql(f"p.id IN ({marks})", ids), ids)
+    return Reach(Sql(f"p.id IN ({marks})", ids), ids, sum(last for _, last in rows))
 
 
 def expected_dimensions(collection: Collection, tenant: str) -> int | None:

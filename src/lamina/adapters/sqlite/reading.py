@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterable
 from datetime import datetime
 from operator import itemgetter
+from typing import Any
 
 from lamina.adapters._shared.entry_text import unpack
 from lamina.adapters._shared.where_sql import Sql, filter_sql, is_plain, json_list
@@ -30,10 +31,12 @@ __all__ = [
     "find_duplicate",
     "get",
     "history",
+    "ids_by_key",
     "keys_left_out",
     "left_out",
     "list_entries",
     "meta_value",
+    "rows_by_key",
     "with_vector",
 ]
 
@@ -142,12 +145,32 @@ def entries_by_key(collection: Collection, keys: Iterable[int], *, embeddings: b
     """
     keys = list(keys)
     vectors = read_vectors(collection, keys) if embeddings else {}
+    return {key: entry_of(row, vectors.get(key)) for key, row in rows_by_key(collection, keys).items()}
+
+
+def rows_by_key(collection: Collection, keys: Iterable[int]) -> dict[int, tuple[Any, ...]]:
+    """What `entry_of` reads of the entries of these keys; raises as `entries_by_key` does."""
+    keys = list(keys)
     where = "m.key IN (SELECT value FROM json_each(?))"
     rows = collection.execute(_ENTRY, (json_list(keys),), selected=selected(), where=where)
-    found = {row[0]: entry_of(row[1:], vectors.get(row[0])) for row in rows}
+    found = {row[0]: row[1:] for row in rows}
     if not found.keys() >= set(keys):
         raise damaged("an index leads to a memory that is not there, or whose partition is not")
     return found
+
+
+def ids_by_key(collection: Collection, keys: Iterable[int]) -> dict[int, str]:
+    """The ids of the entries of these keys.
+
+    Raises:
+        StoreDamaged: one of the keys leads to no entry.
+    """
+    keys = list(keys)
+    query = "SELECT key, id FROM {memories} WHERE key IN (SELECT value FROM json_each(?))"
+    ids = dict(collection.execute(query, (json_list(keys),)).fetchall())
+    if len(ids) < len(keys):
+        raise damaged("an index leads to a memory that is not there")
+    return ids
 
 
 def find_duplicate(collection: Collection, reach: Reach, digest: str, now: datetime) -> int | None:
