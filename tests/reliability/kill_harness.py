@@ -161,7 +161,7 @@ class Rounds:
             asked = fresh + (kept if thorough else self._chance.sample(kept, min(len(kept), AT_RANDOM)))
             missed = await sight.not_found(asked)
         report = self.report
-        report.looked_up += len(asked)
+        report.looked_up += sum(not key.startswith("message:") for key in asked)  # threads are read, not searched
         report.lost += len(verdict.lost) + len(verdict.torn)
         report.invented += len(verdict.invented)
         report.acknowledged, report.unknown = self._ledger.acknowledged, self._ledger.unknown

@@ -116,16 +116,23 @@ class SqlitePlace(Place):
         return [id for (id,) in self.run("SELECT id FROM lamina_pack_memories")]
 
     def age(self) -> None:
-        """The memories as of version 1 of their collection, and indexed by an earlier analyzer of words."""
+        """The memories as of version 1 of their collection, and indexed by an earlier analyzer of words, at once."""
         if "lamina_memories_counters" not in self.tables():
             return
-        for statement in (
-            "DROP INDEX IF EXISTS lamina_memories_by_superseding",
-            "DROP INDEX IF EXISTS lamina_memories_by_validity",
-            "UPDATE schema_version SET version = 1 WHERE component = 'lamina_memories'",
-            "UPDATE lamina_memories_counters SET value = 0 WHERE name = 'analyzer'",
-        ):
-            self.run(statement)
+        columns = [row[0] for row in self.run("SELECT name FROM pragma_table_info('lamina_memories_partitions')")]
+        forget_states = "ALTER TABLE lamina_memories_partitions DROP COLUMN state;" if "state" in columns else ""
+        with closing(sqlite3.connect(self.file, timeout=30)) as connection:
+            connection.executescript(
+                f"""
+                BEGIN IMMEDIATE;
+                {forget_states}
+                DROP INDEX IF EXISTS lamina_memories_by_superseding;
+                DROP INDEX IF EXISTS lamina_memories_by_validity;
+                UPDATE schema_version SET version = 1 WHERE component = 'lamina_memories';
+                UPDATE lamina_memories_counters SET value = 0 WHERE name = 'analyzer';
+                COMMIT;
+                """  # noqa: S608 - our own words
+            )
 
 
 class PostgresPlace(Place):
