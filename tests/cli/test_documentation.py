@@ -56,7 +56,7 @@ def test_all_the_commands_are_there() -> None:
         "config show",
         "config path",
     ]
-    wanted += ["mcp", "mcp install", "mcp uninstall"]
+    wanted += ["mcp", "mcp install", "mcp uninstall", "quarantine", "release", "forget-source"]
     wanted += [f"eval {name}" for name in "recall lifecycle precision transcripts documents context reductions".split()]
     wanted += [f"docs {name}" for name in "list show search remove clear stats".split()]
     wanted += [f"packs {name}" for name in "list show create add search fade scrub pin unpin archive restore".split()]
