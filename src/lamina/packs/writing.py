@@ -21,6 +21,9 @@ __all__ = ["Writer"]
 
 log = logging.getLogger(__name__)
 
+_SCREENED = ("content", "tags", "metadata", "provenance")
+"""Fields with a caller's own words: a change of others, such as a deletion, never fails for what is there already."""
+
 
 class Writer:
     """Adds, changes and removes memories. What a failure leaves between the two steps the next change mends."""
@@ -69,7 +72,8 @@ class Writer:
         If their rows cannot be written they are taken back, and what went wrong is raised.
         """
         now = self._clock()
-        memories = [build_memory(each, pack, self._new_id(), now) for each in items]
+        built = (build_memory(each, pack, self._new_id(), now) for each in items)
+        memories = [self._heads.secrets.pack_memory(each) for each in built]
         if not memories:
             return []
         await self._store.add_memories(memories, now=now)
@@ -109,6 +113,8 @@ class Writer:
             if changed is None:
                 return
             changed = changed.replace(updated_at=max(now, memory.updated_at))
+            if any(getattr(changed, field) != getattr(memory, field) for field in _SCREENED):
+                changed = self._heads.secrets.pack_memory(changed)
             if await self._store.save_memory(changed, expected_revision=memory.revision, now=now):
                 await self.reflect([id])
                 return
