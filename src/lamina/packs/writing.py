@@ -16,6 +16,7 @@ from lamina.packs.inputs import PackMemoryInput, build_memory
 from lamina.packs.pack_index import PackIndex
 from lamina.ports.clock import Clock, IdFactory
 from lamina.ports.pack_store import PackStore
+from lamina.telemetry import place_of
 
 __all__ = ["Writer"]
 
@@ -175,8 +176,8 @@ class Writer:
     async def _remove_rows(self, pack: Pack) -> None:
         try:
             await self._index.remove_pack(pack.id)
-        except LaminaError:
-            log.warning("the pack %s is deleted, but not yet in the index", pack.id, exc_info=True)
+        except LaminaError as error:
+            log.warning("the pack %s is deleted, but not yet in the index: %s", pack.id, place_of(error))
 
     async def _purge_pack(self, pack: Pack) -> None:
         await self._index.remove_pack(pack.id)
@@ -192,13 +193,13 @@ class Writer:
             if ids:
                 await self._index.project(await self._store.get_memories(self._tenant, ids))
             await self._index.mend()
-        except Exception as error:  # an embedder may be a host's own
-            log.warning("the index of packs is behind the store: %s", type(error).__name__, exc_info=True)
+        except Exception as error:  # noqa: BLE001 - an embedder may be a host's own
+            log.warning("the index of packs is behind the store: %s", place_of(error))
 
     async def _take_back(self, memories: Sequence[PackMemory]) -> None:
         try:
             for memory in memories:
                 await self._store.delete_memory(self._tenant, memory.id)
             await self._index.remove([memory.id for memory in memories])
-        except LaminaError:
-            log.warning("could not take back %d memories whose rows cannot be written", len(memories), exc_info=True)
+        except LaminaError as error:
+            log.warning("could not take back %d memories without rows: %s", len(memories), place_of(error))
