@@ -8,7 +8,7 @@ PY := $(VENV)/bin/python
 BENCH := .venv-bench
 SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml README.md
 
-.PHONY: demo test check coverage generate eval lock bench bench-lock clean
+.PHONY: demo test check coverage generate eval lock sbom audit bench bench-lock clean
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/lamina demo
@@ -49,6 +49,16 @@ $(VENV)/.locked: requirements.lock requirements-model.lock
 lock: $(VENV)/.locked
 	scripts/lock $(PY)
 
+# What the wheel needs at run time, from the lock: goes into the wheel. To be made after each new lock.
+sbom: $(VENV)/.locked
+	$(PY) scripts/sbom.py
+
+# Asks a vulnerability service about every package of the lock: needs a network. --strict: one that cannot be asked about fails.
+audit:
+	$(PYTHON) -m venv --clear .venv-audit
+	.venv-audit/bin/python -m pip install --quiet pip-audit
+	.venv-audit/bin/pip-audit --strict --require-hashes --disable-pip --requirement requirements.lock
+
 # The table of docs/retrieval.md, of every set in the folder DATA: `make eval DATA=sets`, for a sample `EVAL=--quick`.
 # What is in REPORT already is not done again.
 REPORT ?= report
@@ -71,4 +81,4 @@ bench-lock: $(VENV)/.locked
 	scripts/lock-benchmarks $(PY)
 
 clean:
-	rm -rf .venv .venv-newest .venv-bench dist
+	rm -rf .venv .venv-newest .venv-bench .venv-audit dist

@@ -169,7 +169,7 @@ class RagPipeline:
             MissingExtra: the file's kind needs the extra `documents`.
         """
         options = self._options(chunk_strategy, chunk_size, chunk_overlap)
-        name, content = await read_file(path, self.config.max_bytes)
+        name, content = await read_file(path, self.config)
         given = source if source is not None else name
         return (await self._ingest(content, given, metadata, owner=owner, options=options, replace=replace)).id
 
@@ -206,7 +206,7 @@ class RagPipeline:
             return await self._ingest(content, source, metadata, owner=owner, options=options, directory=directory)
 
         folder = FolderIngestion(path, pattern=pattern, exclude=exclude, prefix=prefix)
-        report = await folder.run(ingest, self.config.max_bytes, progress)
+        report = await folder.run(ingest, self.config, progress)
         if prune:
             for head in await self._own(owner):
                 if folder.lost(head) and await self._ingester.remove(head):

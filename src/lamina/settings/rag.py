@@ -25,6 +25,7 @@ class RagConfig(StrictModel):
     chunk below `min_score` does not match. None means "auto": none if nothing matches as far as the embedder can
     tell, and without an embedder whatever shares a word. `RagPipeline.retrieve` has defaults of its own. `rerank` is
     what reads the best chunks again, together with the query, as in `MemoryConfig`; the scores are then blended ones.
+    A file that takes longer than `convert_seconds` to be converted to text is refused.
     `secrets` is as in `MemoryConfig`: None is off, or in a kernel what the memory block says.
     """
 
@@ -36,6 +37,7 @@ class RagConfig(StrictModel):
     search_mode: SearchMode = SearchMode.HYBRID
     rerank: Annotated[Any, AfterValidator(reranker_setting)] = None
     max_bytes: Annotated[WholeNumber, Field(ge=1)] = 64 * _MEBIBYTE
+    convert_seconds: Annotated[Number, Field(gt=0)] = 60.0
     secrets: SecretsPolicy | None = None
 
     @model_validator(mode="after")
