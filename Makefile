@@ -53,7 +53,7 @@ lock: $(VENV)/.locked
 sbom: $(VENV)/.locked
 	$(PY) scripts/sbom.py
 
-# Asks a vulnerability service about every package of the lock: needs a network. --strict: one that cannot be asked about fails.
+# Asks a vulnerability service about every package of the lock: needs a network. What it cannot be asked about fails it.
 audit:
 	$(PYTHON) -m venv --clear .venv-audit
 	.venv-audit/bin/python -m pip install --quiet pip-audit

@@ -55,22 +55,9 @@ def bill():
     for name in sorted(needed(project["dependencies"]) & lock.keys()):
         version, hashes = lock[name]
         purl = f"pkg:pypi/{name}@{version}"
-        files = [
-            {
-                "type": "distribution",
-                "url": f"https://pypi.org/project/{name}/{version}/",
-                "hashes": [{"alg": "SHA-256", "content": each} for each in hashes],
-            }
-        ]
+        found = [{"alg": "SHA-256", "content": each} for each in hashes]  # of each file that the lock allows
         components.append(
-            {
-                "type": "library",
-                "bom-ref": purl,
-                "name": name,
-                "version": version,
-                "purl": purl,
-                "externalReferences": files,
-            }
+            {"type": "library", "bom-ref": purl, "name": name, "version": version, "purl": purl, "hashes": found}
         )
     about = {"component": {"type": "library", "bom-ref": "lamina", "name": "lamina", "purl": "pkg:pypi/lamina"}}
     return {
