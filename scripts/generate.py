@@ -1,8 +1,9 @@
 """Writes the generated parts of the documents; with --check only says whether one is out of date.
 
-CHANGELOG.md      what has changed since the last release, from the notes in changes/
-docs/adapters.md  which adapter can do what, from the adapter classes
-docs/cli.md       every command and its options, from the commands themselves
+CHANGELOG.md        what has changed since the last release, from the notes in changes/
+docs/adapters.md    which adapter can do what, from the adapter classes
+docs/case-table.md  which tests hold against which kind of fault, from tests/cases
+docs/cli.md         every command and its options, from the commands themselves
 """
 
 import sys
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import case_table
 from typer.main import get_command
 
 from lamina.cli.app import app
@@ -81,7 +83,12 @@ def option_table(parameters: list[Any]) -> str:
     return "\n".join(rows)
 
 
-PARTS = {"CHANGELOG.md": unreleased, "docs/adapters.md": capability_matrix, "docs/cli.md": command_reference}
+PARTS = {
+    "CHANGELOG.md": unreleased,
+    "docs/adapters.md": capability_matrix,
+    "docs/case-table.md": lambda: case_table.page(ROOT),
+    "docs/cli.md": command_reference,
+}
 BEGIN, END = "<!-- generated: begin -->\n", "<!-- generated: end -->"
 
 

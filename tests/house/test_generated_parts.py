@@ -22,7 +22,7 @@ def test_changelog_and_capability_matrix_are_up_to_date(root):
 
 
 def test_a_note_that_is_not_in_the_changelog_is_reported_and_then_collected(root, tmp_path):
-    for name in ("scripts", "changes", "docs"):
+    for name in ("scripts", "changes", "docs", "tests/cases"):
         shutil.copytree(root / name, tmp_path / name)
     shutil.copy(root / "CHANGELOG.md", tmp_path)
     (tmp_path / "changes/zebra.fixed.md").write_text("Zebras are recalled\nwith their stripes.\n", encoding="utf-8")

@@ -66,19 +66,20 @@ async def test_pages_of_one_limit_tile_with_them_too(engine):
     assert all(result.entry.embedding is None for page in pages for result in page)
 
 
-async def test_a_recall_reads_no_more_often_than_it_has_best_candidates(engine, monkeypatch):
+async def test_a_recall_asks_once_for_no_more_runs_of_turns_than_it_has_best_candidates(engine, monkeypatch):
     for _ in range(BEST + 5):
         await turns(engine, [QUESTION, *(f"word{n}" for n in range(9))])
-    reads, read = [], engine.adapter.list
+    asked, read = [], engine.adapter.list_each
 
-    async def counting(options):
-        reads.append(options)
-        return await read(options)
+    async def counting(pages):
+        asked.append(pages)
+        return await read(pages)
 
-    monkeypatch.setattr(engine.adapter, "list", counting)
+    monkeypatch.setattr(engine.adapter, "list_each", counting)
     await engine.recall(QUESTION)
-    assert 0 < len(reads) <= BEST
-    assert all(options.limit <= 5 for options in reads)
+    (pages,) = asked
+    assert 0 < len(pages) <= BEST
+    assert all(options.limit <= 5 for options in pages)
 
 
 async def test_a_turn_is_compared_together_with_the_one_before_it(open_engine, place):

@@ -73,7 +73,8 @@ async def test_terms_are_weighed_anew_only_for_what_the_keyword_leg_did_not_brin
     await filled.recall("cellar key", mode="vector")
     assert asked == []
     await filled.recall("cellar key")
-    assert asked == [["cellar", "cell", "key"]]
+    at_once = filled.adapter.name == "sqlite"  # it tells them with what it found
+    assert asked == ([] if at_once else [["cellar", "cell", "key"]])
 
 
 async def test_recency_relevance_and_frequency_count(engine, clock):

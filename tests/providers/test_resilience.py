@@ -150,6 +150,25 @@ async def test_a_failure_is_not_cached() -> None:
     assert list(await embedder.embed_query("a")) == [1.0, 1.0]
 
 
+@pytest.mark.parametrize(
+    "wrong", [[0.0, 0.0], [float("nan"), 1.0], [float("inf"), 1.0], [1.0], [1.0, 2.0, 3.0]], ids=str
+)
+async def test_a_vector_as_an_embedder_in_trouble_gives_it_is_handed_on_and_not_kept(wrong: list[float]) -> None:
+    class Troubled(Recording):
+        async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
+            return [wrong if text == "b" and not self.calls[1:] else each for text, each in await self._each(texts)]
+
+        async def _each(self, texts: Sequence[str]) -> list[tuple[str, Vector]]:
+            return list(zip(texts, await super().embed_documents(texts), strict=True))
+
+    inner = Troubled()
+    embedder = CachingEmbedder(inner)
+    first = [list(each) for each in await embedder.embed_documents(["a", "b"])]
+    assert repr(first) == repr([[1.0, 1.0], wrong])
+    assert [list(each) for each in await embedder.embed_documents(["a", "b"])] == [[1.0, 1.0], [1.0, 1.0]]
+    assert inner.calls == [["a", "b"], ["b"]]
+
+
 async def test_a_vector_too_few_is_refused_and_not_put_with_another_text() -> None:
     class TooFew(Recording):
         async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:

@@ -29,7 +29,8 @@ def test_no_text_and_no_source_can_pass_for_another_document():
 @pytest.mark.parametrize("head", ["[b.md] (score 1.00)", "[b.md]  (Score 1.00)", "[b.md]\t( score 1"])
 def test_whatever_begins_nearly_as_a_block_gets_a_backslash(before, head):
     text = render_chunks([chunk(f"One.{before}{head}\nObey.")])
-    assert f"\\{before.lstrip(chr(10))}{head}" in text or f"{before}\\{head}" in text
+    (line,) = [each for each in text.splitlines() if head in each]
+    assert "\\" in line[: line.index(head)]
 
 
 def test_a_long_line_of_brackets_is_looked_through_in_one_pass():

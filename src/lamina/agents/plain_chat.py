@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from lamina.domain.message import FilePart, ImagePart, Message, OpaquePart, Role, TextPart
-from lamina.domain.text_fencing import label
+from lamina.domain.text_fencing import fenced, label
 from lamina.ports.language_model import ChatMessage, ChatRole
 
 __all__ = ["to_chat"]
@@ -58,7 +58,7 @@ def _said(message: Message, names: dict[str, str]) -> str:
 
 def _quoted(name: str, text: str) -> str:
     mark = label(name)
-    return f"[{mark}]\n{_MARK.sub(lambda _: chr(92), text)}\n[end of {mark}]"
+    return f"[{mark}]\n{_MARK.sub(lambda _: chr(92), fenced(text))}\n[end of {mark}]"
 
 
 def _part(part: object) -> str:
@@ -71,6 +71,6 @@ def _part(part: object) -> str:
         case ImagePart():
             return "[picture]"
         case OpaquePart():
-            return f"[{part.kind}]"
+            return f"[{label(part.kind)}]"
         case _:
             return ""

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 from lamina.context.profile import PREFERENCE_TAGS, ask_profile, usable_preferences
 from lamina.context.request import ContextRequest
 from lamina.context.sources import ConversationSource, DocumentSource, PackSource, ProfileProvider
-from lamina.domain.context import ContextWarning, PackHit, UserProfile
+from lamina.domain.context import ENTRY_ID, ContextWarning, PackHit, UserProfile
 from lamina.domain.document import RagChunk
 from lamina.domain.memory import SHARED_LAYERS, Layer, MemoryEntry
 from lamina.domain.recall import RecallResult
@@ -24,6 +24,9 @@ __all__ = ["Found", "Gatherer", "Sources"]
 
 _LISTED: Final = frozenset({Layer.WORKING, Layer.SESSION})
 """Layers of which everything recent matters, whatever the goal is."""
+
+_MOST_TURNS: Final = 10
+"""So many pages of preferences are looked through for those that may be used."""
 
 log = logging.getLogger(__name__)
 
@@ -161,14 +164,22 @@ class Gatherer:
         )
 
     async def _preferences(self) -> Sequence[MemoryEntry]:
-        return await self._sources.memory.query(
-            None,
-            layers=[Layer.LONGTERM],
-            owner=self._request.owner_id,
-            namespace=self._request.namespace,
-            tags_any=PREFERENCE_TAGS,
-            limit=self._config.preference_limit,
-        )
+        """As many usable ones as are wanted: others that lie before them do not take their places."""
+        wanted, usable = self._config.preference_limit, list[MemoryEntry]()
+        for turn in range(_MOST_TURNS):
+            page = await self._sources.memory.query(
+                None,
+                layers=[Layer.LONGTERM],
+                owner=self._request.owner_id,
+                namespace=self._request.namespace,
+                tags_any=PREFERENCE_TAGS,
+                limit=wanted,
+                offset=turn * wanted,
+            )
+            usable += usable_preferences(page)
+            if len(page) < wanted or len(usable) >= wanted:
+                break
+        return usable[:wanted]
 
     async def _documents(self, source: DocumentSource) -> list[RagChunk]:
         found = await source.retrieve(
@@ -189,7 +200,15 @@ class Gatherer:
             per_pack=self._config.pack_limit,
             touch=self._request.touch,
         )
-        return _all_of(PackHit, found, "packs")
+        hits = _all_of(PackHit, found, "packs")
+        hits[:] = [hit for hit in hits if not await self._is_away(hit)]
+        return hits
+
+    async def _is_away(self, hit: PackHit) -> bool:
+        """Whether it was made from a memory that is in quarantine."""
+        origin = hit.metadata.get(ENTRY_ID)
+        entry = await self._sources.memory.get(origin) if isinstance(origin, str) and origin else None
+        return entry is not None and entry.is_quarantined
 
     async def _thread(self, source: ConversationSource, thread_id: str) -> ThreadContext:
         found = await source.get_thread_context(

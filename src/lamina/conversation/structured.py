@@ -12,6 +12,7 @@ from typing import Any, Final
 from lamina.conversation.extractive import extract
 from lamina.domain.message_size import Count
 from lamina.domain.text import snake_case
+from lamina.domain.text_fencing import fenced
 from lamina.domain.thread import SummarySource, ThreadEvent
 from lamina.domain.validation import check_instant, check_whole_number
 from lamina.errors import InvalidInput, InvalidType
@@ -139,7 +140,7 @@ def complete_summary(
 
 
 def summary_text(summary: StructuredSummary) -> str:
-    """How a summary is shown to a model: one `[SUMMARY …]` in brackets, a field a line."""
+    """How a summary is shown to a model: one `[SUMMARY …]` in brackets, a field a line; nothing in it is a mark."""
     lines = [_head(summary)]
     if summary.source is SummarySource.EXTRACTIVE:
         lines.append("Sentences and facts picked from the messages, without a model.")
@@ -153,7 +154,7 @@ def summary_text(summary: StructuredSummary) -> str:
     lines += [f"{key}: {_shown(value)}" for key, value in {**summary.critical_context, **summary.extra}.items()]
     if summary.content:
         lines.append(summary.content)
-    return "\n".join(lines) + "]"
+    return fenced("\n".join(lines)) + "]"
 
 
 def fitted(summary: StructuredSummary, max_tokens: int, count: Count) -> StructuredSummary:

@@ -143,7 +143,8 @@ def _parts(lines: Sequence[str], room: int, count: Count) -> Iterator[str]:
 def _line(message: Message) -> str:
     calls = [f"calls {call.name}({call.arguments})" for call in message.tool_calls]
     speaker = message.role.value if message.name is None else f"{message.role.value} {message.name}"
-    return f"{speaker}: {' '.join([message.text, *calls])}"
+    # Further lines are indented, so that no text can pass for another message.
+    return "\n  ".join(f"{speaker}: {' '.join([message.text, *calls])}".splitlines())
 
 
 def _delimited(text: str) -> str:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -43,6 +43,7 @@ __all__ = [
     "ANALYZER_VERSION",
     "MAX_QUERY_CHARS",
     "MAX_QUERY_TERMS",
+    "Matcher",
     "Term",
     "TermCounts",
     "count_terms",
@@ -138,11 +139,16 @@ def query_terms(text: str) -> list[Term]:
 
     Only the first 10,000 characters of the query are read.
     """
-    distinct = dict.fromkeys(_words(text[:MAX_QUERY_CHARS], lone_characters=False))
+    return list(_query_terms(text[:MAX_QUERY_CHARS]))
+
+
+@lru_cache(maxsize=256)
+def _query_terms(text: str) -> tuple[Term, ...]:
+    distinct = dict.fromkeys(_words(text, lone_characters=False))
     stops = stop_words(distinct)
     telling = [word for word in distinct if word not in stops] or list(distinct)
     languages = languages_of(distinct) or LATIN_LANGUAGES
-    return [_term(word, languages) for word in telling[:MAX_QUERY_TERMS]]
+    return tuple(_term(word, languages) for word in telling[:MAX_QUERY_TERMS])
 
 
 def term_weights(terms: Iterable[Term], documents: int, frequencies: Mapping[str, int]) -> list[float]:
@@ -187,6 +193,43 @@ def held(terms: Iterable[Term], document: TermCounts) -> tuple[float, ...]:
     missing = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * document.length / TYPICAL_LENGTH)
     most = (max([counts.get(form, 0) for form in term.forms]) for term in terms)
     return tuple(min(1.0, count * _FULL / (count + missing)) if count else 0.0 for count in most)
+
+
+class Matcher:
+    """`similarity` for one query and many texts: what hangs on the query alone is worked out once."""
+
+    def __init__(self, terms: Iterable[Term], weights: Sequence[float]) -> None:
+        self._weights = weights
+        self._total = sum(weights)
+        self._places: dict[str, list[int]] = {}
+        for place, term in enumerate(terms):
+            for form in term.forms:
+                self._places.setdefault(form, []).append(place)
+        self._forms = frozenset(self._places)
+
+    def similarity(self, words: Sequence[str]) -> float:
+        """That of a text with these terms, as `index_terms` gives them: the same to the last bit."""
+        found = self._forms.intersection(words)
+        if not found or self._total == 0:
+            return 0.0
+        length = len(words) - [*map(len, words)].count(1)
+        missing = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length / TYPICAL_LENGTH)
+        most: dict[int, int] = {}
+        for form in found:
+            count = words.count(form)
+            for place in self._places[form]:
+                if count > most.get(place, 0):
+                    most[place] = count
+        shares = []
+        for place in sorted(most):
+            count = most[place]
+            share = count * _FULL / (count + missing)
+            shares.append(self._weights[place] * (share if share < 1 else 1.0))
+        return min(1.0, sum(shares) / self._total)
+
+    def most(self, place: int) -> float:
+        """What the term at this place adds at the very most."""
+        return self._weights[place] / self._total if self._total else 0.0
 
 
 def similarities(query: str, texts: Collection[str]) -> list[float]:

@@ -90,7 +90,7 @@ async def read_resource(memories: BoundMemories, uri: str) -> types.ReadResource
         case _:
             raise _unknown(uri)
     return types.ReadResourceResult(
-        contents=[types.TextResourceContents(uri=uri, mime_type=_JSON, text=result.model_dump_json())]
+        contents=[types.TextResourceContents(uri=uri, mime_type=_JSON, text=result.shown())]
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import mcp_types as types
 from pydantic import BaseModel
 
+from lamina.domain.text_fencing import quoted_json
 from lamina.mcp.arguments import Arguments
 from lamina.mcp.bound_memories import BoundMemories
 from lamina.mcp.schemas import plain_schema
@@ -20,8 +21,8 @@ class Result(BaseModel):
     """The base of what a tool gives."""
 
     def shown(self) -> str:
-        """The text that goes with the structured result: its JSON, unless the tool has words of its own."""
-        return self.model_dump_json(by_alias=True)
+        """The text that goes with the structured result: its JSON, quoted, unless the tool has words of its own."""
+        return quoted_json(self.model_dump_json(by_alias=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lamina.domain.memory import Vector
+from lamina.domain.memory import MemoryEntry, Vector
 from lamina.domain.periods import Period
 from lamina.memory.candidates import Candidate, complete_vectors
 from lamina.memory.fusion import fuse, text_share
@@ -28,9 +28,12 @@ class Comparison:
     overlap: float | None
     """As in `weighted_parts`."""
 
-    async def judge(self, candidates: list[Candidate]) -> list[Candidate]:
-        """Give each candidate its similarity and match, by its own words and vector."""
-        complete_vectors(candidates, self.embedder, self.query, self.vector, overlap=self.overlap)
+    async def judge(self, candidates: list[Candidate], cosines: Mapping[str, float]) -> list[Candidate]:
+        """Give each candidate its similarity and match, by its own words and vector.
+
+        `cosines` are those of whole vectors that are known already, by id.
+        """
+        complete_vectors(candidates, self.embedder, self.query, self.vector, overlap=self.overlap, known=cosines)
         if self.words is not None:
             await self.words.complete(candidates)
         share = text_share(self.query)
@@ -45,11 +48,12 @@ class Comparison:
         if self.vector is not None and embedder is not None and weighted_parts(embedder, self.query, self.overlap):
             join_turns(candidates, embedder, self.query, self.vector, overlap=self.overlap)
         for each in candidates:
-            each.entry.embedding = None
+            if isinstance(each.view, MemoryEntry):
+                each.view.embedding = None
 
 
 def lend(query: str, known: Sequence[Candidate], fresh: Sequence[Candidate], periods: Sequence[Period]) -> None:
     """Tell what their surroundings, and the periods that the query names, add to the fresh ones: the last known."""
-    added = support(query, [each.entry for each in known], [each.similarity for each in known], periods)
+    added = support(query, [each.view for each in known], [each.similarity for each in known], periods)
     for each, lent in zip(fresh, added[len(added) - len(fresh) :], strict=True):
         each.support = lent

@@ -14,6 +14,7 @@ from typing import Final
 
 from lamina.domain.memory import MemoryEntry
 from lamina.domain.periods import Period, time_words
+from lamina.ports.memory_requests import PoolEntry
 
 __all__ = ["timeliness"]
 
@@ -31,9 +32,11 @@ BEGINNING: Final = 2_000
 """Characters of a text that are searched for such a word."""
 
 
-def timeliness(query: str, entries: Sequence[MemoryEntry], periods: Sequence[Period]) -> list[float]:
+def timeliness(query: str, entries: Sequence[MemoryEntry | PoolEntry], periods: Sequence[Period]) -> list[float]:
     """What is added to each entry's similarity, for each in order: by its best period, and by telling a time."""
     words = time_words(query)
+    if words is None and not periods:
+        return [0.0] * len(entries)
     return [
         max((_nearness(entry, period) for period in periods), default=0.0)
         + TELLING * (words is not None and words.search(entry.content[:BEGINNING].casefold()) is not None)
@@ -41,7 +44,7 @@ def timeliness(query: str, entries: Sequence[MemoryEntry], periods: Sequence[Per
     ]
 
 
-def _nearness(entry: MemoryEntry, period: Period) -> float:
+def _nearness(entry: MemoryEntry | PoolEntry, period: Period) -> float:
     """From 0 to `TIMELY`; 0 where it is not known when it was."""
     moment = entry.occurred_at
     if moment is None:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from lamina.domain.filters import Expiry, MemoryFilter
-from lamina.domain.memory import MemoryEntry, Vector
+from lamina.domain.memory import UNSET, MemoryEntry, Unset, Vector
 from lamina.domain.recall import Degraded, Leg, Reason
 from lamina.domain.scope import Scope
 from lamina.domain.validation import check_vector
@@ -30,7 +30,7 @@ from lamina.ports.embedder import Embedder, Fingerprint
 from lamina.ports.memory_adapter import MemoryAdapter, Update
 from lamina.telemetry import place_of
 
-__all__ = ["EmbeddingSpace", "Progress", "ReembedReport", "TextsOf", "query_vector_of", "vectors_of"]
+__all__ = ["META_KEY", "EmbeddingSpace", "Progress", "ReembedReport", "TextsOf", "query_vector_of", "vectors_of"]
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Told how many are done, and of how many."""
@@ -151,13 +151,17 @@ class EmbeddingSpace:
             return Degraded(Leg.VECTOR, Reason.EMBEDDER_FAILED, str(error))
         return vector
 
-    async def still_holds(self) -> Degraded | None:
+    async def still_holds(self, found: str | Unset | None = UNSET) -> Degraded | None:
         """Why vectors that were just compared with a query cannot count: their model changed meanwhile.
 
-        If `needs_reembed` is False then, it changed to the embedder's own, and comparing again helps.
+        `found` is what stood under `META_KEY` at the moment of the search, if that was read along. If
+        `needs_reembed` is False then, it changed to the embedder's own, and comparing again helps.
         """
         before = self._stored
-        await self.refresh()
+        if isinstance(found, Unset):
+            await self.refresh()
+        else:
+            self._stored = found
         if time.monotonic() - self._gaps_counted_at >= GAPS_COUNTED_EVERY:
             await self._count_gaps()
         if self._stored == before:

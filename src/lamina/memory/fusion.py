@@ -49,9 +49,11 @@ def closeness(
 
 def fuse(vector: float | None, text: float | None, share: float) -> float:
     """One similarity in [0, 1] from a cosine and a lexical similarity; a leg that has none has no say."""
-    near = None if vector is None else min(1.0, max(0.0, vector))
-    if near is None or text is None:
-        return near or text or 0.0
+    if vector is None:
+        return text or 0.0
+    near = 0.0 if vector < 0 else vector if vector < 1 else 1.0
+    if text is None:
+        return near
     return share * text + (1 - share) * near
 
 

@@ -44,6 +44,11 @@ class HookRunner:
             changed.base_relevance = changed.relevance
         return changed
 
+    @property
+    def watches_recall(self) -> bool:
+        """Whether there is a hook that wants to see results."""
+        return self._hooks.on_after_recall is not None
+
     async def after_recall(self, results: list[RecallResult], query: str) -> list[RecallResult]:
         """The results as the hook leaves them, or unchanged if it fails."""
         hook = self._hooks.on_after_recall

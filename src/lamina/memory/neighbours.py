@@ -7,7 +7,6 @@ as one text would be: by the sum of both vectors, which needs no model. The figu
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
@@ -40,14 +39,12 @@ async def turns_near(
 
     Only what scope and filter admit, and no candidate again.
     """
-    best = sorted(candidates, key=lambda each: (-each.similarity, each.entry.id))[:BEST]
-    anchors = {each.entry.seq: place for each in best if (place := conversation_of(each.entry)) is not None}
+    best = sorted(candidates, key=lambda each: (-each.similarity, each.view.id))[:BEST]
+    anchors = {each.view.seq: place for each in best if (place := conversation_of(each.view)) is not None}
     steps = [step for step in range(-REACH, REACH + 1) if step]
-    known = {each.entry.seq for each in candidates}
+    known = {each.view.seq for each in candidates}
     wanted = {seq + step for seq in anchors for step in steps} - known
-    found = await asyncio.gather(
-        *(_read(store, first, last, scope=scope, filter=filter) for first, last in _runs(wanted))
-    )
+    found = await _read(store, list(_runs(wanted)), scope=scope, filter=filter)
     return [
         Candidate(entry)
         for entries in found
@@ -64,14 +61,14 @@ def join_turns(
     """Give each turn whose predecessor is among them the similarity that both have together."""
     import numpy as np  # as in `lamina.domain.closeness`: not before the first vector
 
-    at = {(conversation_of(each.entry), each.entry.seq): each.entry.embedding for each in candidates}
+    at = {(conversation_of(each.view), each.view.seq): each.view.embedding for each in candidates}
     turns, sums = [], []
     for each in candidates:
-        place, own = conversation_of(each.entry), each.entry.embedding
-        before = None if place is None else at.get((place, each.entry.seq - 1))
+        place, own = conversation_of(each.view), each.view.embedding
+        before = None if place is None else at.get((place, each.view.seq - 1))
         if own is not None and before is not None and len(own) == len(before) == len(vector):
             turns.append(each)
-            sums.append((np.asarray(own) + JOINED * borrowing(each.entry) * np.asarray(before)).tolist())
+            sums.append((np.asarray(own) + JOINED * borrowing(each.view) * np.asarray(before)).tolist())
     share = text_share(query)
     for each, near in zip(turns, closeness(embedder, query, vector, sums, overlap=overlap), strict=True):
         each.similarity = fuse(near, each.text, share)
@@ -90,13 +87,21 @@ def _runs(places: Collection[int]) -> Iterator[tuple[int, int]]:
 
 
 async def _read(
-    store: MemoryAdapter, first: int, last: int, *, scope: Scope, filter: MemoryFilter
-) -> list[MemoryEntry]:
+    store: MemoryAdapter, runs: Sequence[tuple[int, int]], *, scope: Scope, filter: MemoryFilter
+) -> list[list[MemoryEntry]]:
+    """The entries of each run of places, if there is one."""
     native = filters_natively(store, filter)
     asked = filter if native else replace(filter, where=None)
-    options = ListOptions(scope=scope, filter=asked, after=first - 1, limit=last - first + 1, include_embeddings=True)
+    pages = [
+        ListOptions(scope=scope, filter=asked, after=first - 1, limit=last - first + 1, include_embeddings=True)
+        for first, last in runs
+    ]
+    found = await store.list_each(pages) if pages else []
     return [
-        entry
-        for entry in await store.list(options)
-        if entry.seq <= last and (native or filter.where is None or filter.where.matches(entry.metadata))
+        [
+            entry
+            for entry in entries
+            if entry.seq <= last and (native or filter.where is None or filter.where.matches(entry.metadata))
+        ]
+        for (_, last), entries in zip(runs, found, strict=True)
     ]

@@ -85,8 +85,8 @@ async def rerank(reranker: Reranker, query: str, candidates: Sequence[Candidate]
 
     Returns why it said nothing, if so; then nothing has changed.
     """
-    best = sorted(candidates, key=lambda each: (-each.similarity - each.support, each.entry.id))[:MOST_READ]
-    texts = [each.entry.content for each in best]
+    best = sorted(candidates, key=lambda each: (-each.similarity - each.support, each.view.id))[:MOST_READ]
+    texts = [each.view.content for each in best]
     try:
         if texts and not reads(reranker, query, texts):
             return Degraded(Leg.RERANK, Reason.OTHER_LANGUAGE, reranker.model)

@@ -19,6 +19,7 @@ from typing import Final
 from lamina.domain.memory import MemoryEntry
 from lamina.domain.periods import Period
 from lamina.memory.dating import timeliness
+from lamina.ports.memory_requests import PoolEntry
 
 __all__ = ["NEIGHBOURS", "borrowing", "conversation_of", "support"]
 
@@ -42,7 +43,10 @@ Conversation = tuple[str, str, str, str]
 
 
 def support(
-    query: str, entries: Sequence[MemoryEntry], similarities: Sequence[float], periods: Sequence[Period] = ()
+    query: str,
+    entries: Sequence[MemoryEntry | PoolEntry],
+    similarities: Sequence[float],
+    periods: Sequence[Period] = (),
 ) -> list[float]:
     """What is added to each entry's similarity, for each in order; never negative.
 
@@ -50,29 +54,31 @@ def support(
     is its own, and lent to no other.
     """
     named = _named(query, entries)
+    places = [conversation_of(entry) for entry in entries]
+    timely = timeliness(query, entries, periods)
+    if not any(places):
+        return [SPEAKER * is_named + of_time for is_named, of_time in zip(named, timely, strict=True)]
     known = [similarity + SPEAKER * is_named for similarity, is_named in zip(similarities, named, strict=True)]
     usual = fmean(sorted(known)[: max(1, len(known) // 2)]) if known else 0.0
     excess = [max(0.0, value - usual) for value in known]
     conversations: dict[Conversation, dict[int, float]] = defaultdict(dict)
-    for entry, value in zip(entries, excess, strict=True):
-        if (place := conversation_of(entry)) is not None:
+    for entry, place, value in zip(entries, places, excess, strict=True):
+        if place is not None:
             conversations[place][entry.seq] = value
     best = {place: sorted(members.values(), reverse=True) for place, members in conversations.items()}
     added = []
-    timely = timeliness(query, entries, periods)
-    for entry, own, is_named, of_time in zip(entries, excess, named, timely, strict=True):
-        place = conversation_of(entry)
+    for entry, place, own, is_named, of_time in zip(entries, places, excess, named, timely, strict=True):
         lent = 0.0 if place is None else _lent(entry.seq, own, conversations[place], best[place])
         added.append(SPEAKER * is_named + of_time + lent * borrowing(entry))
     return added
 
 
-def borrowing(entry: MemoryEntry) -> float:
+def borrowing(entry: MemoryEntry | PoolEntry) -> float:
     """What the entry takes of what others lend it, in (0, 1]: all, unless it is long."""
     return SHORT / max(SHORT, len(entry.content))
 
 
-def conversation_of(entry: MemoryEntry) -> Conversation | None:
+def conversation_of(entry: MemoryEntry | PoolEntry) -> Conversation | None:
     """The conversation that the entry is of: nobody else's of the same name."""
     if entry.source is None or not entry.source.startswith(CONVERSATION):
         return None
@@ -86,8 +92,10 @@ def _lent(seq: int, own: float, members: Mapping[int, float], best: Sequence[flo
     return near + CONVERSATION_SHARE * others / BEST_OF_CONVERSATION
 
 
-def _named(query: str, entries: Sequence[MemoryEntry]) -> list[bool]:
+def _named(query: str, entries: Sequence[MemoryEntry | PoolEntry]) -> list[bool]:
     """Whether the query names each entry's speaker; none, if it names all who spoke or nobody."""
+    if not any(entry.metadata for entry in entries):
+        return [False] * len(entries)
     words = set(_WORD.findall(query.casefold()))
     speakers = [str(entry.metadata.get("speaker") or "").casefold() for entry in entries]
     named = [bool(speaker) and words.issuperset(_WORD.findall(speaker)) for speaker in speakers]

@@ -14,6 +14,7 @@ from lamina.memory.decay import DecayReport
 from lamina.memory.embedding import Progress, ReembedReport
 from lamina.memory.forgetting import Forgetter
 from lamina.memory.inputs import has_condition, read_age, read_cutoff, read_filter
+from lamina.memory.quarantining import Quarantine, QuarantineReceipt
 from lamina.memory.runtime import Runtime
 from lamina.ports.hooks import ForgetReason
 
@@ -26,6 +27,7 @@ class Upkeep:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._forgetter = Forgetter(runtime)
+        self._quarantine = Quarantine(runtime)
 
     async def decay(
         self,
@@ -86,6 +88,46 @@ class Upkeep:
         if dry_run:
             return await self._forgetter.count(scope, filter)
         return await self._forgetter.forget_all(scope, filter, ForgetReason.FILTER)
+
+    async def quarantine(
+        self, *, source: str | None = None, prefix: str | None = None, owner: str | None = None
+    ) -> QuarantineReceipt:
+        """Take all memories from a source out of recall and contexts, with all that was made from them.
+
+        `source` is compared whole; `prefix` means all sources that begin so, and ends with `:`, `/` or `#`. What was
+        made from them is found by `derived_from`, through any number of steps; an owner binds all of it. What
+        they superseded holds again. Nothing is deleted: `release` takes the receipt's `id` and undoes it. Reads
+        every memory of the owner, or of the tenant.
+
+        Raises:
+            InvalidInput: not exactly one of both is given, or the prefix ends with no separator.
+        """
+        return await self._quarantine.put(self._runtime.write_scope(owner), source, prefix)
+
+    async def quarantined(self, *, owner: str | None = None) -> list[QuarantineReceipt]:
+        """What is in quarantine, by the act that put it there, the first first."""
+        return await self._quarantine.listed(self._runtime.write_scope(owner))
+
+    async def release(self, id: str, *, owner: str | None = None) -> list[str]:
+        """Undo a quarantine: what it took out is recalled again, and supersedes what it did. The ids of that.
+
+        Raises:
+            MemoryNotFound: there is no quarantine of this id (and owner), or nothing of it left.
+        """
+        return await self._quarantine.release(self._runtime.write_scope(owner), check_name("id", id))
+
+    async def forget_source(
+        self, *, source: str | None = None, prefix: str | None = None, owner: str | None = None, dry_run: bool = False
+    ) -> int:
+        """Delete what `quarantine` would take out, and return how many; `dry_run` only counts.
+
+        Raises:
+            InvalidInput: as for `quarantine`.
+        """
+        scope = self._runtime.write_scope(owner)
+        from_source, derived = await self._quarantine.affected(scope, source, prefix)
+        ids = [*from_source, *derived]
+        return len(ids) if dry_run else await self._forgetter.forget_ids(scope, ids)
 
     async def clear(self, *, confirm: bool = False) -> int:
         """Delete every memory of the tenant, expired ones too, and return how many; refused unless confirmed."""

@@ -11,8 +11,8 @@ from lamina.domain.context import PackHit as ContextHit
 from lamina.domain.memory import MemoryEntry
 from lamina.domain.pack import MemoryType, PackHit, PackMatch, PackType
 from lamina.domain.recall import AUTO, Cutoff, Results, SearchMode
-from lamina.errors import Unsupported
 from lamina.memory.embedding import Progress, ReembedReport
+from lamina.memory.scrubbing import scrub_all
 from lamina.packs.bridging import ImportReport, entry_of_memory, imported_id, input_of
 from lamina.packs.fading import DegradationReport, FadingStep
 from lamina.packs.inputs import read_confidence, read_entries, read_flag
@@ -349,11 +349,4 @@ class ContextPacks(PackMemories):
             AdapterUnavailable: another process reads on, so that the log could not be emptied; try again.
         """
         await self._index.load()
-        kept: builtins.list[Any] = [self._index.adapter, self._store]
-        for each in kept:
-            if hasattr(each, "scrub"):
-                await each.scrub()
-        unable = dict.fromkeys(each.name for each in kept if not hasattr(each, "scrub"))
-        if unable:
-            remedy = "It gives up room by upkeep of its own, such as PostgreSQL by VACUUM."
-            raise Unsupported(f"The {' and the '.join(unable)} backend", "scrubbing", remedy)
+        await scrub_all([self._index.adapter, self._store])

@@ -23,6 +23,7 @@ from lamina.ports.memory_requests import (
     META_TENANT,
     UNREVISED_FIELDS,
     UPDATABLE,
+    BothLegs,
     Capability,
     ListOptions,
     Order,
@@ -31,6 +32,7 @@ from lamina.ports.memory_requests import (
     TermStatistics,
     Update,
     check_all_written,
+    check_batch,
     check_digest,
     check_in_scope,
     check_meta,
@@ -47,6 +49,7 @@ __all__ = [
     "META_TENANT",
     "UNREVISED_FIELDS",
     "UPDATABLE",
+    "BothLegs",
     "Capability",
     "ListOptions",
     "MemoryAdapter",
@@ -170,7 +173,21 @@ class MemoryAdapter(ABC):
         """
         raise Unsupported(f"The {self.name} adapter", Capability.TEXT)
 
+    async def search_both(
+        self, embedding: Vector | None, query: str | None, options: SearchOptions, *, meta_key: str
+    ) -> BothLegs | None:
+        """Both searches at one moment, and a meta value, where that is cheaper than one by one; None where not.
+
+        A leg that is None is not asked for.
+        """
+        del embedding, query, options, meta_key
+        return None
+
     # Built on the core --------------------------------------------------------------------
+
+    async def list_each(self, pages: Sequence[ListOptions]) -> builtins.list[builtins.list[MemoryEntry]]:
+        """`list` for each of these, in order; in one go where the backend can."""
+        return [await self.list(options) for options in pages]
 
     def filter_gap(self, where: Filter) -> str | None:
         """Why the backend cannot evaluate this condition itself, as a sentence that a user reads; None if it can.
@@ -205,9 +222,7 @@ class MemoryAdapter(ABC):
                 absent) at the moment of writing, or not all of what goes with updates can be done. Nothing
                 is written.
         """
-        for entry in entries:  # before the look-up, which would show a twin outside the scope
-            check_entry(entry)
-            check_in_scope(scope, entry)
+        check_batch(scope, entries)
         found: builtins.list[MemoryEntry | None] = []
         async with self._turn():
             await self._check_expected(scope, expected_meta)
@@ -295,9 +310,7 @@ class MemoryAdapter(ABC):
 
         Nothing is written, and the entries are not compared with each other.
         """
-        for entry in entries:  # before the look-up, which would show a twin outside the scope
-            check_entry(entry)
-            check_in_scope(scope, entry)
+        check_batch(scope, entries)
         return [await self._find_twin(scope, entry) for entry in entries]
 
     async def drop_embeddings(self, scope: Scope) -> int:

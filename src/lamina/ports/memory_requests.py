@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from lamina.domain.filters import MemoryFilter
-from lamina.domain.memory import MemoryEntry
+from lamina.domain.memory import MemoryEntry, Vector
 from lamina.domain.scope import Scope
 from lamina.domain.text import check_name, is_blank, is_clean
-from lamina.domain.validation import check_whole_number
+from lamina.domain.validation import check_entry, check_whole_number
 from lamina.errors import Conflict, InvalidInput, InvalidType, ScopeError
 
 __all__ = [
@@ -23,14 +24,18 @@ __all__ = [
     "META_TENANT",
     "UNREVISED_FIELDS",
     "UPDATABLE",
+    "BothLegs",
     "Capability",
     "ListOptions",
     "Order",
+    "PoolEntry",
+    "PoolHit",
     "SearchHit",
     "SearchOptions",
     "TermStatistics",
     "Update",
     "check_all_written",
+    "check_batch",
     "check_digest",
     "check_in_scope",
     "check_meta",
@@ -165,6 +170,69 @@ class SearchHit:
     native: bool = True
 
 
+class PoolEntry(Protocol):
+    """What a ranking reads of an entry that is made whole only if it comes out among the best."""
+
+    id: str
+    content: str
+    tenant: str
+    owner: str
+    namespace: str
+    relevance: float
+    access_count: int
+    seq: int
+    source: str | None
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """To be read only."""
+        ...
+
+    @property
+    def last_changed_at(self) -> datetime:
+        """When it was created, changed or confirmed last, in UTC."""
+        ...
+
+    @property
+    def occurred_at(self) -> datetime | None:
+        """As `MemoryEntry.occurred_at`."""
+        ...
+
+    @property
+    def embedding(self) -> Vector | None:
+        """The vector, if it was asked for."""
+        ...
+
+    def whole(self) -> MemoryEntry:
+        """A new entry with every field but the embedding."""
+        ...
+
+
+@dataclass(slots=True)
+class PoolHit:
+    """As `SearchHit`, of an entry that is not made whole yet."""
+
+    entry: PoolEntry
+    similarity: float
+    native: bool = True
+
+
+@dataclass(slots=True)
+class BothLegs:
+    """What `search_by_vector` and `search_by_text` give, each with what it would say of the other's finds."""
+
+    by_vector: list[PoolHit]
+    by_text: list[PoolHit]
+    cosines: Mapping[str, float]
+    """By id, of whatever either found and has a vector; empty without a query vector."""
+    similarities: Mapping[str, float]
+    """By id, of whatever either found, 0 where it holds no word; empty without a word to look for."""
+    statistics: TermStatistics | None
+    """Of all forms of the query's words, if they were looked for."""
+    meta: str | None
+    """What `load_meta` gives for the key, at the moment of the search."""
+
+
 @dataclass(frozen=True, slots=True)
 class Update:
     """One change for `update_many`: nothing is changed if the revision differs from the expected one."""
@@ -186,6 +254,13 @@ def check_in_scope(scope: Scope, entry: MemoryEntry) -> None:
     """Refuse an entry that lies outside the scope."""
     if not scope.admits(entry):
         raise ScopeError(f"The entry {entry.id!r} lies outside the scope of this call, so it was not written.")
+
+
+def check_batch(scope: Scope, entries: Iterable[MemoryEntry]) -> None:
+    """Refuse what cannot be an entry or lies outside the scope: before any look-up, which would show a twin there."""
+    for entry in entries:
+        check_entry(entry)
+        check_in_scope(scope, entry)
 
 
 def check_updates(updates: Mapping[str, Any]) -> None:

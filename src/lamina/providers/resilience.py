@@ -11,12 +11,14 @@ import time
 from array import array
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Final, TypeVar
 
 import anyio
 
 from lamina.domain.memory import Vector
-from lamina.errors import ConfigError, ProviderError, ProviderUnavailable
+from lamina.domain.validation import check_vector
+from lamina.errors import ConfigError, InvalidInput, InvalidType, ProviderError, ProviderUnavailable
 from lamina.ports.embedder import Embedder, matches_from, weighted_parts
 from lamina.providers.batching import batches
 from lamina.providers.circuit_breaker import CircuitBreaker
@@ -147,12 +149,15 @@ class EmbeddingCache:
 class CachingEmbedder(_Wrapper):
     """Embeds no text twice, neither within one call nor, while the cache holds it, between calls.
 
-    Documents and queries are cached apart, and so is each provider and model.
+    Documents and queries are cached apart, and so is each provider and model. What an embedder in trouble may give is
+    handed on and not kept, so that the text is embedded again: zeros alone, what is no finite number, and a vector of
+    another length than the one before.
     """
 
     def __init__(self, embedder: Embedder, cache: EmbeddingCache | None = None) -> None:
         super().__init__(embedder)
         self._cache = EmbeddingCache() if cache is None else cache
+        self._length: int | None = None
 
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
         """One vector per text, in order; only texts seen for the first time reach the wrapped embedder, once each."""
@@ -172,7 +177,7 @@ class CachingEmbedder(_Wrapper):
                 raise ProviderError(self.provider, f"it answered {len(vectors)} vectors for {len(missing)} texts")
             for key, vector in zip(missing, vectors, strict=True):
                 found[key] = vector
-                self._cache.put(key, vector)
+                self._keep(key, vector)
         return [array("f", found[key]) for key in keys]
 
     async def embed_query(self, text: str) -> Vector:
@@ -183,8 +188,16 @@ class CachingEmbedder(_Wrapper):
         if cached is not None:
             return cached
         vector = await self._embedder.embed_query(text)
-        self._cache.put(key, vector)
+        self._keep(key, vector)
         return vector
+
+    def _keep(self, key: bytes, vector: Vector) -> None:
+        before, self._length = self._length, len(vector)
+        if before not in {None, len(vector)} or not any(vector):
+            return
+        with suppress(InvalidInput, InvalidType):
+            check_vector(vector)
+            self._cache.put(key, vector)
 
     def _start(self, kind: str) -> hashlib._Hash:
         """What all keys of this kind begin with."""

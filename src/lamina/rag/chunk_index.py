@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import datetime
-from itertools import count
 from typing import Final
 
 from lamina.domain.document import Document
@@ -96,16 +95,19 @@ class ChunkIndex:
     async def discard(self, editions: Iterable[str]) -> int:
         """Delete the rows of the editions, and return how many there were.
 
-        Rows are written in order, so that a gap of a whole batch is the end.
+        Rows are written in order, and deleted in batches from the last to the first: where that is broken off, what
+        is left begins at the first row, and the next call finds it all.
         """
+        return sum([await self._discard(edition) for edition in dict.fromkeys(editions)])
+
+    async def _discard(self, edition: str) -> int:
+        whole = 0  # batches whose first row is there; the one behind them may have lost it, and hold others
+        while await self.adapter.get(self.scope, chunk_id(edition, whole * BATCH)) is not None:
+            whole += 1
         deleted = 0
-        for edition in dict.fromkeys(editions):
-            for start in count(step=BATCH):
-                ids = [chunk_id(edition, index) for index in range(start, start + BATCH)]
-                gone = sum(await self.adapter.delete_many(self.scope, ids))
-                if not gone:
-                    break
-                deleted += gone
+        for batch in range(whole, -1, -1):
+            ids = [chunk_id(edition, index) for index in range(batch * BATCH, (batch + 1) * BATCH)]
+            deleted += sum(await self.adapter.delete_many(self.scope, ids))
         return deleted
 
     async def editions(self) -> dict[str, tuple[str, datetime]]:

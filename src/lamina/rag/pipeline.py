@@ -20,6 +20,7 @@ from lamina.memory.factory import DEFAULT_EMBEDDER
 from lamina.memory.inputs import read_filter, read_mode, read_query
 from lamina.memory.recall import RecallRequest
 from lamina.memory.reranking import Rerankers
+from lamina.memory.scrubbing import scrub_all
 from lamina.memory.secret_screen import SecretScreen
 from lamina.ports.clock import Clock, IdFactory, utc_now
 from lamina.ports.embedder import Embedder
@@ -313,6 +314,17 @@ class RagPipeline:
     async def purge_orphans(self) -> int:
         """Delete chunks that a crash left behind and that no search shows; how many there were. Reads everything."""
         return await self._ingester.purge()
+
+    async def scrub(self) -> None:
+        """See to it that of documents which were removed or replaced nothing is left in the file or its log.
+
+        Words may be left there by an SQLite before 3.42, and anything in the log until it is emptied.
+
+        Raises:
+            Unsupported: the store or the adapter cannot; the one that can has done it.
+            AdapterUnavailable: another process reads on, so that the log could not be emptied; try again.
+        """
+        await scrub_all([self._index.adapter, self._store])
 
     async def reembed_missing(self, *, progress: Progress | None = None) -> ReembedReport:
         """Embed the chunks that have no vector, as after a failure of the embedder.

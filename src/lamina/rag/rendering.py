@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from lamina.domain.document import RagChunk
+from lamina.domain.text_fencing import fenced, label
 
 __all__ = ["render_chunks"]
 
@@ -21,14 +22,15 @@ def render_chunks(chunks: Iterable[RagChunk]) -> str:
     """Blocks of `[source] (score 0.87)` and the text, with blank lines between them; empty if there are none.
 
     The titles that a chunk stands under follow the score, and a table's header is repeated. A line of a text
-    that looks like the beginning of a block gets a backslash, so that no document can speak for another.
+    that looks like the beginning of a block gets a backslash, so that no document can speak for another, and
+    what could pass for a mark or a turn is escaped, as in a context.
     """
     return "\n\n".join(_block(chunk) for chunk in chunks)
 
 
 def _block(chunk: RagChunk) -> str:
-    source = " ".join(chunk.source.split()).replace("] (", "] \\(")
-    titles = " > ".join(str(title) for title in chunk.metadata.get("headers", ()))
-    label = f"[{source}] (score {chunk.score:.2f})" + (f" {' '.join(titles.split())}" if titles else "")
-    text = _IMITATION.sub(r"\\", chunk.text.strip())
-    return f"{label}\n{text}"
+    source = label(chunk.source).replace("] (", "] \\(")
+    titles = " > ".join(label(str(title)) for title in chunk.metadata.get("headers", ()))
+    head = f"[{source}] (score {chunk.score:.2f})" + (f" {titles}" if titles else "")
+    text = _IMITATION.sub(r"\\", fenced(chunk.text.strip()))
+    return f"{head}\n{text}"

@@ -54,5 +54,6 @@ class RagPipeline(Resource[AsyncRagPipeline]):
     remove = blocking_method(AsyncRagPipeline.remove)
     clear = blocking_method(AsyncRagPipeline.clear)
     purge_orphans = blocking_method(AsyncRagPipeline.purge_orphans)
+    scrub = blocking_method(AsyncRagPipeline.scrub)
     reembed_missing = blocking_method(AsyncRagPipeline.reembed_missing)
     reembed = blocking_method(AsyncRagPipeline.reembed)

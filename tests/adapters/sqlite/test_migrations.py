@@ -78,14 +78,28 @@ async def test_an_older_file_is_migrated_and_kept_as_a_copy(old: Path) -> None:
     await restored.close()
 
 
-async def test_a_file_of_version_1_leaves_out_what_was_superseded_before(file: Path, monkeypatch) -> None:
+TO_VERSION_1 = """
+ALTER TABLE lamina_memories_partitions DROP COLUMN state;
+DROP INDEX lamina_memories_by_superseding;
+DROP INDEX lamina_memories_by_validity;
+UPDATE schema_version SET version = 1;
+"""
+
+
+def take_back(file: Path, script: str) -> None:
+    connection = sqlite3.connect(file)
+    connection.executescript(script)
+    connection.close()
+
+
+async def test_a_file_of_version_1_leaves_out_what_was_superseded_before(file: Path) -> None:
     first = SqliteAdapter(file)
-    monkeypatch.setattr(first, "_migrations", MIGRATIONS[:1])
     await first.initialize()
     marks = {1: {"superseded_by": "m0"}, 2: {"valid_until": NOW}, 3: {"valid_until": second(1)}}
     notes = [memory(f"m{n}", f"note {n}", embedding=[1.0, n], **marks.get(n, {})) for n in range(5)]
     await first.store_many(MINE, notes)
     await first.close()
+    take_back(file, TO_VERSION_1)
     assert versions(file) == {"lamina_memories": 1}
     adapter = SqliteAdapter(file)
     await adapter.initialize()

@@ -8,13 +8,14 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from os import PathLike
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from lamina.adapters._shared.entry_text import pack
 from lamina.adapters._shared.options import DEFAULT_TABLE
 from lamina.adapters.sqlite import checking, reading, twins, words
+from lamina.adapters.sqlite.kept_codes import KEPT_BYTES, KeptCodes
 from lamina.adapters.sqlite.migrations import MIGRATIONS, CollectionTables, Migration
-from lamina.adapters.sqlite.partitions import expected_dimensions, resolve
+from lamina.adapters.sqlite.partitions import resolve
 from lamina.adapters.sqlite.tables import Collection, Tables
 from lamina.adapters.sqlite.writing import Writing
 from lamina.databases.sqlite.database import BUSY_TIMEOUT, READERS, Handle, SqliteDatabase, database_of
@@ -24,14 +25,14 @@ from lamina.domain.filters import MemoryFilter
 from lamina.domain.lexical import query_terms
 from lamina.domain.memory import UNSET, Layer, MemoryEntry, Unset, Vector
 from lamina.domain.scope import Scope
-from lamina.domain.validation import check_vector
+from lamina.domain.validation import check_vector, check_whole_number
 from lamina.errors import (
     AdapterError,
     Conflict,
-    EmbeddingDimensionError,
     StoreDamaged,
 )
 from lamina.ports.memory_adapter import (
+    BothLegs,
     Capability,
     ListOptions,
     MemoryAdapter,
@@ -49,6 +50,8 @@ __all__ = ["SqliteAdapter"]
 
 T = TypeVar("T")
 
+MOST_KEPT_BYTES: Final = 2**40
+
 
 class SqliteAdapter(MemoryAdapter):
     """Memories in one SQLite file, on the standard library alone.
@@ -62,6 +65,8 @@ class SqliteAdapter(MemoryAdapter):
         busy_timeout: How long, in seconds, a call waits for another process that is writing.
         readers: How many threads read beside the one that writes; with 0 that one does both.
         backup: Whether the file is copied beside itself before a newer Lamina changes its layout.
+        kept_bytes: How much memory vectors that were searched may take, in eight bits per number, so that the next
+            search need not read them; with 0 none are kept.
 
     Any number of tasks, event loops, threads and processes may use one file at the same time. A
     process that was forked off must call `initialize` itself.
@@ -90,7 +95,9 @@ class SqliteAdapter(MemoryAdapter):
         busy_timeout: float = BUSY_TIMEOUT,
         readers: int = READERS,
         backup: bool = True,
+        kept_bytes: int = KEPT_BYTES,
     ) -> None:
+        self._kept = KeptCodes(check_whole_number("kept_bytes", kept_bytes, 0, MOST_KEPT_BYTES))
         self._database = database_of(path, database, busy_timeout=busy_timeout, readers=readers, backup=backup)
         self._tables = Tables(table)
         self._handle: Handle | None = None
@@ -108,6 +115,7 @@ class SqliteAdapter(MemoryAdapter):
     async def close(self) -> None:
         with self._changing:
             handle, self._handle = self._handle, None
+        self._kept.clear()
         if handle is not None:
             await handle.leave()
 
@@ -168,6 +176,9 @@ class SqliteAdapter(MemoryAdapter):
     async def list(self, options: ListOptions) -> builtins.list[MemoryEntry]:
         return await self._read(lambda collection: reading.list_entries(collection, options))
 
+    async def list_each(self, pages: Sequence[ListOptions]) -> builtins.list[builtins.list[MemoryEntry]]:
+        return await self._read(lambda collection: [reading.list_entries(collection, options) for options in pages])
+
     async def count(self, scope: Scope, filter: MemoryFilter) -> int:
         def work(collection: Collection) -> int:
             reach = resolve(collection, scope, filter.layers)
@@ -180,13 +191,11 @@ class SqliteAdapter(MemoryAdapter):
         packed = pack(embedding)
 
         def work(collection: Collection) -> builtins.list[SearchHit]:
-            expected = expected_dimensions(collection, options.scope.tenant)
-            if expected is None:
-                return []
-            if expected != len(embedding):
-                raise EmbeddingDimensionError(expected, len(embedding))
-            from lamina.adapters.sqlite.nearest import nearest  # here, because numpy takes long to import
+            from lamina.adapters.sqlite.both_legs import are_comparable  # here, because numpy takes long to import
+            from lamina.adapters.sqlite.nearest import nearest
 
+            if not are_comparable(collection, packed, options.scope):
+                return []
             reach = resolve(collection, options.scope, options.filter.layers)
             return _hits(collection, nearest(collection, packed, reach, options), options)
 
@@ -200,6 +209,21 @@ class SqliteAdapter(MemoryAdapter):
         def work(collection: Collection) -> builtins.list[SearchHit]:
             reach = resolve(collection, options.scope, options.filter.layers)
             return _hits(collection, words.matching(collection, terms, reach, options), options)
+
+        return await self._read(work)
+
+    async def search_both(
+        self, embedding: Vector | None, query: str | None, options: SearchOptions, *, meta_key: str
+    ) -> BothLegs | None:
+        if embedding is not None:
+            check_vector(embedding)
+        packed = None if embedding is None else pack(embedding)
+        terms = [] if query is None else query_terms(query)
+
+        def work(collection: Collection) -> BothLegs | None:
+            from lamina.adapters.sqlite.both_legs import search_both  # here, because numpy takes long to import
+
+            return search_both(collection, packed, terms, options, meta_key=meta_key)
 
         return await self._read(work)
 
@@ -290,7 +314,7 @@ class SqliteAdapter(MemoryAdapter):
         return await self._opened().write(self._on_collection(work))
 
     def _on_collection(self, work: Callable[[Collection], T]) -> Callable[[sqlite3.Connection], T]:
-        return lambda connection: work(Collection(connection, self._tables))
+        return lambda connection: work(Collection(connection, self._tables, self._kept))
 
     async def _write(self, change: Callable[[Writing], T]) -> T:
         def work(collection: Collection) -> T:

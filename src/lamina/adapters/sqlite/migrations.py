@@ -42,7 +42,12 @@ def _index_validity(collection: Collection) -> None:
         collection.execute(statement)
 
 
-MIGRATIONS: Final[tuple[Migration, ...]] = (_create_tables, _index_validity)
+def _tell_states(collection: Collection) -> None:
+    for statement in _statements("003_states.sql"):
+        collection.execute(statement)
+
+
+MIGRATIONS: Final[tuple[Migration, ...]] = (_create_tables, _index_validity, _tell_states)
 """Step n makes version n out of version n - 1. A step that was released is never changed."""
 
 

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterable
 from datetime import datetime
 from operator import itemgetter
+from typing import Any
 
 from lamina.adapters._shared.entry_text import unpack
 from lamina.adapters._shared.where_sql import Sql, filter_sql, is_plain, json_list
@@ -30,10 +31,12 @@ __all__ = [
     "find_duplicate",
     "get",
     "history",
+    "ids_by_key",
     "keys_left_out",
     "left_out",
     "list_entries",
     "meta_value",
+    "rows_by_key",
     "with_vector",
 ]
 
@@ -103,7 +106,7 @@ def count(collection: Collection, reach: Reach, filter: MemoryFilter) -> int:
     if is_plain(filter):  # indexes tell, without reading a row
         gone = left_out(collection, reach, filter)
         (number,) = collection.execute("SELECT count(*) FROM ({gone})", gone.parameters, gone=gone.text).fetchone()
-        return _count(collection, reach, Sql("1")) - int(number)
+        return _count_all(collection, reach) - int(number)
     if filter.has_embedding is False and not _may_lack_vectors(collection, reach):
         return 0
     return _count(collection, reach, condition_of(collection, filter))
@@ -142,12 +145,32 @@ def entries_by_key(collection: Collection, keys: Iterable[int], *, embeddings: b
     """
     keys = list(keys)
     vectors = read_vectors(collection, keys) if embeddings else {}
+    return {key: entry_of(row, vectors.get(key)) for key, row in rows_by_key(collection, keys).items()}
+
+
+def rows_by_key(collection: Collection, keys: Iterable[int]) -> dict[int, tuple[Any, ...]]:
+    """What `entry_of` reads of the entries of these keys; raises as `entries_by_key` does."""
+    keys = list(keys)
     where = "m.key IN (SELECT value FROM json_each(?))"
     rows = collection.execute(_ENTRY, (json_list(keys),), selected=selected(), where=where)
-    found = {row[0]: entry_of(row[1:], vectors.get(row[0])) for row in rows}
+    found = {row[0]: row[1:] for row in rows}
     if not found.keys() >= set(keys):
         raise damaged("an index leads to a memory that is not there, or whose partition is not")
     return found
+
+
+def ids_by_key(collection: Collection, keys: Iterable[int]) -> dict[int, str]:
+    """The ids of the entries of these keys.
+
+    Raises:
+        StoreDamaged: one of the keys leads to no entry.
+    """
+    keys = list(keys)
+    query = "SELECT key, id FROM {memories} WHERE key IN (SELECT value FROM json_each(?))"
+    ids = dict(collection.execute(query, (json_list(keys),)).fetchall())
+    if len(ids) < len(keys):
+        raise damaged("an index leads to a memory that is not there")
+    return ids
 
 
 def find_duplicate(collection: Collection, reach: Reach, digest: str, now: datetime) -> int | None:
@@ -230,6 +253,16 @@ def _may_lack_vectors(collection: Collection, reach: Reach) -> bool:
     partitions = collection.execute(query, reach.condition.parameters, reach=reach.condition.text).fetchall()
     query = "SELECT count(*) FROM {memories} WHERE partition = ?"
     return any(collection.execute(query, (id,)).fetchone() != (vectors,) for id, vectors in partitions)
+
+
+def _count_all(collection: Collection, reach: Reach) -> int:
+    """How many entries are in reach; none are counted where as many have vectors as ever came."""
+    query = "SELECT p.id, p.last, p.vectors FROM {partitions} AS p WHERE {reach}"
+    partitions = collection.execute(query, reach.condition.parameters, reach=reach.condition.text).fetchall()
+    query = "SELECT count(*) FROM {memories} WHERE partition = ?"
+    return sum(
+        last if last == vectors else collection.execute(query, (id,)).fetchone()[0] for id, last, vectors in partitions
+    )
 
 
 def _count(collection: Collection, reach: Reach, condition: Sql) -> int:

@@ -10,10 +10,10 @@ from typing import Any, Final
 from lamina.adapters._shared.entry_text import UNREADABLE, unpack
 from lamina.databases.sqlite.failures import BACKEND, RESTORE
 from lamina.domain.instants import from_micros, to_micros
-from lamina.domain.memory import Layer, MemoryEntry, Trust
+from lamina.domain.memory import Layer, MemoryEntry, Trust, Vector
 from lamina.errors import StoreDamaged
 
-__all__ = ["STORED", "entry_of", "selected", "values_of", "version_of", "written"]
+__all__ = ["ID", "STORED", "StoredEntry", "entry_of", "selected", "values_of", "version_of", "written"]
 
 STORED: Final = tuple(
     (
@@ -33,6 +33,9 @@ _EMPTY: Final = {"tags": "[]", "derived_from": "[]", "metadata": "{}"}
 _READ: Final = (*_PLAIN, *_INSTANTS, *_JSON, "trust")
 _PLACE: Final = ("owner", "namespace", "layer")
 
+ID: Final = _READ.index("id")
+"""Where the id stands in a row of `selected()`."""
+
 
 def selected() -> str:
     """What `entry_of` reads: of a memory `m` in the partition `p`."""
@@ -51,6 +54,64 @@ def entry_of(row: Sequence[Any], embedding: bytes | None = None) -> MemoryEntry:
         raise StoreDamaged(
             BACKEND, f"the row of the memory {row[2]!r} cannot be read", RESTORE
         ) from None  # which would repeat it
+
+
+class StoredEntry:
+    """As `PoolEntry`: a row of `selected()`, made an entry when somebody wants the whole of it."""
+
+    __slots__ = (
+        "_embedding",
+        "_metadata",
+        "_row",
+        "access_count",
+        "content",
+        "id",
+        "namespace",
+        "owner",
+        "relevance",
+        "seq",
+        "source",
+        "tenant",
+    )
+
+    def __init__(self, row: Sequence[Any], embedding: bytes | None = None) -> None:
+        self._row = row
+        self._embedding = embedding
+        self._metadata: dict[str, Any] | None = None
+        self.seq, self.tenant, self.id, _, self.access_count, self.relevance = row[:6]
+        self.source, _, self.content = row[9:12]
+        self.owner, self.namespace = row[22:24]
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The caller's own."""
+        if self._metadata is None:
+            text = self._row[20]
+            self._metadata = {} if text == "{}" else self.whole().metadata
+        return self._metadata
+
+    @property
+    def last_changed_at(self) -> datetime:
+        """When it was created, changed or confirmed last, in UTC."""
+        return from_micros(max(self._row[12], self._row[13]))
+
+    @property
+    def occurred_at(self) -> datetime | None:
+        """As `MemoryEntry.occurred_at`."""
+        return None if self._row[16] is None else from_micros(self._row[16])
+
+    @property
+    def embedding(self) -> Vector | None:
+        """The vector, if it was asked for."""
+        return None if self._embedding is None else unpack(self._embedding)
+
+    def whole(self) -> MemoryEntry:
+        """A new entry, without its vector.
+
+        Raises:
+            StoreDamaged: the row does not hold what was written.
+        """
+        return entry_of(self._row)
 
 
 def values_of(entry: MemoryEntry, seq: int, revision: int, digest: str) -> tuple[Any, ...]:

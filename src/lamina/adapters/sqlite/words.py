@@ -1,4 +1,4 @@
-"""Keyword search: a pool by bm25 from the text index, ranked by lexical similarity.
+"""Keyword search: exact, but in a very large scope a pool by bm25, ranked by lexical similarity.
 
 What users write never is grammar: each term of the query is quoted, and the terms are joined by OR.
 """
@@ -12,12 +12,13 @@ from heapq import nsmallest
 from operator import itemgetter
 from typing import Any, Final
 
-from lamina.adapters._shared.where_sql import Sql, is_plain, json_list
+from lamina.adapters._shared.where_sql import Sql, is_plain
+from lamina.adapters.sqlite.exact_words import ExactWords, suits, texts_of
 from lamina.adapters.sqlite.partitions import Reach, bounds, resolve
-from lamina.adapters.sqlite.reading import condition_of, count, left_out
+from lamina.adapters.sqlite.reading import condition_of, count, ids_by_key, left_out
 from lamina.adapters.sqlite.tables import Collection
 from lamina.domain.filters import MemoryFilter
-from lamina.domain.lexical import MIN_DOCUMENTS_FOR_WEIGHTS, Term, count_terms, similarity, term_weights
+from lamina.domain.lexical import MIN_DOCUMENTS_FOR_WEIGHTS, Matcher, Term, term_weights
 from lamina.ports.memory_adapter import SearchOptions, TermStatistics
 
 __all__ = ["matching", "statistics"]
@@ -31,19 +32,22 @@ def matching(
 ) -> list[tuple[int, float]]:
     """The keys and similarities of the entries in reach that hold some of the terms, best first.
 
-    Equally similar ones go by bm25, then by id.
+    Equally similar ones go by bm25 where that chose them, then by id.
     """
-    pool = {} if reach.is_empty else _pool(collection, terms, reach, options)
+    if reach.is_empty:
+        return []
+    whole = reach if options.filter.layers is None else resolve(collection, options.scope)
+    if suits(whole, options.filter):
+        best = ExactWords(collection, terms, whole, options.filter.now).best(reach, options)
+        ids = ids_by_key(collection, best)
+        return sorted(best.items(), key=lambda pair: (-pair[1], ids[pair[0]]))[: options.limit]
+    pool = _pool(collection, terms, reach, options)
     if not pool:
         return []
-    weights = _weights(collection, terms, options)
-    query = (
-        "SELECT m.key, m.id, {text}.terms FROM {memories} AS m JOIN {text} ON {text}.rowid = m.key "
-        "WHERE m.key IN (SELECT value FROM json_each(?))"
-    )
-    ranked = []
-    for key, id, words in collection.execute(query, (json_list(pool),)):
-        ranked.append((-similarity(terms, weights, count_terms(words.split(" "))), pool[key], id, key))
+    matcher = Matcher(terms, _weights(collection, terms, whole, options.filter.now))
+    ids = ids_by_key(collection, pool)
+    texts = texts_of(collection, pool)
+    ranked = [(-matcher.similarity(words.split(" ")), pool[key], ids[key], key) for key, words in texts]
     return [(key, -negated) for negated, _, _, key in sorted(ranked)[: options.limit]]
 
 
@@ -70,14 +74,13 @@ def _pool(collection: Collection, terms: Sequence[Term], reach: Reach, options: 
     return dict(nsmallest(best, _rows(collection, ranges), key=itemgetter(1)))
 
 
-def _weights(collection: Collection, terms: Sequence[Term], options: SearchOptions) -> list[float]:
+def _weights(collection: Collection, terms: Sequence[Term], reach: Reach, now: datetime) -> list[float]:
     """By rarity in the whole scope, whatever the filter: what a word weighs does not hang on what else is asked."""
-    reach = resolve(collection, options.scope)
-    documents = count(collection, reach, MemoryFilter(now=options.filter.now))
+    documents = count(collection, reach, MemoryFilter(now=now))
     if documents < MIN_DOCUMENTS_FOR_WEIGHTS:
         return term_weights(terms, documents, {})
     forms = [form for term in terms for form in term.forms]
-    found = statistics(collection, reach, forms, options.filter.now)
+    found = statistics(collection, reach, forms, now)
     return term_weights(terms, found.documents, found.frequencies)
 
 

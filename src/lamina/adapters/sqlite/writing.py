@@ -157,11 +157,12 @@ class Writing:
         self._write_texts()
         growth = self._vectors.flush()
         lasts = {partition.id: partition.last for partition in self._partitions.values()}
-        query = (
-            "UPDATE {partitions} SET last = max(last, ?), vectors = vectors + ?, dimensions = coalesce(?, dimensions) "
-            "WHERE id = ?"
+        query = (  # the state is random, for a count would begin anew with a partition that is made anew
+            "UPDATE {partitions} SET last = max(last, ?), vectors = vectors + ?, "
+            "dimensions = coalesce(?, dimensions), state = iif(?, random(), state) WHERE id = ?"
         )
-        counts = [(lasts.get(id, 0), *growth.get(id, (0, None)), id) for id in sorted(lasts.keys() | growth.keys())]
+        ids = sorted(lasts.keys() | growth.keys())
+        counts = [(lasts.get(id, 0), *growth.get(id, (0, None)), id in growth, id) for id in ids]
         self._collection.execute_many(query, counts)
         if self._seq is not None:
             self._collection.execute("UPDATE {counters} SET value = ? WHERE name = 'seq'", (self._seq,))
