@@ -9,9 +9,11 @@ import typer
 from lamina._version import __version__
 from lamina.cli import (
     asking,
+    backups,
     configuration,
     copying,
     documents,
+    erasing,
     evaluations,
     fading,
     health,
@@ -61,6 +63,8 @@ for group in (
     transfer,
     copying,
     health,
+    backups,
+    erasing,
     configuration,
     showing,
     evaluations,

@@ -12,10 +12,12 @@ from lamina.domain.text import check_name
 from lamina.errors import InvalidInput
 from lamina.memory.decay import DecayReport
 from lamina.memory.embedding import Progress, ReembedReport
+from lamina.memory.erasing import Erased, erase, erase_derived
 from lamina.memory.forgetting import Forgetter
 from lamina.memory.inputs import has_condition, read_age, read_cutoff, read_filter
 from lamina.memory.quarantining import Quarantine, QuarantineReceipt
 from lamina.memory.runtime import Runtime
+from lamina.memory.tombstones import Tombstones
 from lamina.ports.hooks import ForgetReason
 
 __all__ = ["Upkeep"]
@@ -28,6 +30,27 @@ class Upkeep:
         self._runtime = runtime
         self._forgetter = Forgetter(runtime)
         self._quarantine = Quarantine(runtime)
+
+    async def erase(self, owner: str) -> Erased:
+        """Delete all that is an owner's, in every layer and namespace, with what was derived from it; leave a mark.
+
+        Expired memories and former versions too. The mark, a keyed hash without content, keeps an import of what was
+        stored before from bringing it back. `Kernel.erase` does so for all that a kernel keeps.
+
+        Raises:
+            InvalidInput: no owner can have the name.
+        """
+        return await erase(self._runtime, check_name("owner", owner))
+
+    async def erased_at(self, *, owner: str | None = None, id: str | None = None) -> datetime | None:
+        """When the owner, or the memory of this id, was erased for good last; None if never."""
+        marks = Tombstones(self._runtime.adapter, self._runtime.defaults.tenant)
+        of_owner = None if owner is None else await marks.erased_at("owner", owner)
+        return of_owner if id is None else of_owner or await marks.erased_at("memory", id)
+
+    async def erase_derived(self, erased: Erased, sources: Iterable[str]) -> int:
+        """Delete what was derived from what `erase` deleted, or from these sources; how many there were."""
+        return await erase_derived(self._runtime, erased, sources)
 
     async def decay(
         self,

@@ -57,7 +57,7 @@ async def test_memories_and_conversations_share_one_file_and_one_writing_thread(
     assert ids(await listed(adapter)) == ["m1"]
     assert ids(await listed(chunks)) == ["c1"]
     assert await said(store) == ["m1", "m2", "m3"]
-    assert versions(file) == {"lamina_memories": 2, "chunks": 2, "lamina_state": 1}
+    assert versions(file) == {"lamina_memories": 3, "chunks": 3, "lamina_state": 1}
     assert await adapter.check() == await chunks.check() == await store.check() == []
     for each in (adapter, chunks, store):
         await each.close()
