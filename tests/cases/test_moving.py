@@ -46,3 +46,27 @@ async def test_an_import_into_an_empty_store_is_equal_in_every_field_and_twice_c
     assert again.read_bytes() == file.read_bytes()
     clock.advance(7 * 86400)
     assert await target.get(week) is None
+
+
+@pytest.mark.case("B76")
+@EVERYWHERE
+async def test_what_was_deleted_comes_back_by_an_older_export_only_where_the_caller_says_so(engine, clock, tmp_path):
+    gone = await engine.store("the pier is closed", owner="mira")
+    stays = await engine.store("the pier is long", owner="mira")
+    by_filter = await engine.store("the pier is grey", owner="mira", tags=["colour"])
+    file = await exported(engine, tmp_path / "older.ndjson")
+    clock.advance(60)
+    assert await engine.forget(gone)
+    assert await engine.forget_where(tags=["colour"]) == 1
+    for _ in range(2):
+        report = await import_ndjson(engine, file)
+        assert (report.erased, report.skipped, report.written) == (2, 1, 0)
+        assert set(await everything(engine)) == {stays}
+    clock.advance(60)
+    again = await engine.store("the pier is closed", owner="mira", id=gone)  # said anew, it is kept and moved as any
+    newer = await exported(engine, tmp_path / "newer.ndjson")
+    await import_ndjson(engine, newer, replace=True)
+    assert set(await everything(engine)) == {stays, again}
+    report = await import_ndjson(engine, file, revive=True)
+    assert (report.erased, report.written) == (0, 1)
+    assert set(await everything(engine)) == {stays, again, by_filter}

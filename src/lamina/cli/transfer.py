@@ -58,7 +58,7 @@ async def import_(
         bool, typer.Option("--skip-bad-lines", help="Import the good lines all the same.")
     ] = False,
     no_embed: Annotated[bool, typer.Option("--no-embed", help="Leave what comes without a vector so.")] = False,
-    revive: Annotated[bool, typer.Option("--revive", help="Take what was stored before its owner was erased.")] = False,
+    revive: Annotated[bool, typer.Option("--revive", help="Take what was deleted, or whose owner was erased.")] = False,
 ) -> None:
     """Import memories from NDJSON: what `lamina export` wrote, or one object with `content` a line.
 
@@ -169,7 +169,7 @@ def _print_report(report: ImportReport, embedded: int) -> None:
     if report.confirmed:
         typer.echo(f"{report.confirmed} said what is known under another id, which is fresh again.")
     if report.erased:
-        note(f"{report.erased} were stored before their owner was erased and were left out; --revive takes them.")
+        note(f"{report.erased} were deleted, or their owner erased, and were left out; --revive takes them.")
     if report.without_vector:
         note(f"{report.without_vector} vectors were another model's and were left out.")
     for line in report.bad:

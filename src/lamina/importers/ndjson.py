@@ -66,7 +66,7 @@ class ImportReport:
     `skipped` memories were there already, by their id; `confirmed` new ones said what a memory with another
     id said already, which is fresh again; `vetoed` ones the `on_before_store` hook refused;
     `without_vector` ones came with a vector of another model than the store's, which was left out.
-    `erased` memories were stored before their owner was erased, and were left out.
+    `erased` memories were stored before they were deleted or their owner was erased, and were left out.
     `bad` lines, if bad lines are skipped, are told one by one.
     """
 
@@ -119,7 +119,8 @@ async def import_ndjson(
 ) -> ImportReport:
     """Import a file, or lines as they come; ids that exist are skipped, or overwritten with `replace`.
 
-    What was stored before its owner was erased is left out, unless `revive` asks for it.
+    What was deleted here by id or filter, or stored before its owner was erased, is left out, unless `revive` asks
+    for it.
 
     Lines that `export_ndjson` wrote come back exactly, without hooks and without embedding anew. Other
     lines are stored as new memories (hooks run, they are embedded); one without an id gets one derived from
@@ -206,8 +207,8 @@ class _Importer:
             return False
         if entry.owner not in self._erased_at:
             self._erased_at[entry.owner] = await self._engine.erased_at(owner=entry.owner)
-        erased_at = self._erased_at[entry.owner] or await self._engine.erased_at(id=entry.id)
-        return erased_at is not None and entry.created_at <= erased_at
+        marks = self._erased_at[entry.owner], await self._engine.erased_at(id=entry.id)
+        return any(mark is not None and entry.created_at <= mark for mark in marks)
 
     async def _store(self, new: dict[str, MemoryInput]) -> None:
         absent = [given for id, given in new.items() if await self._engine.get(id) is None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -17,6 +18,7 @@ from lamina.memory.decay import DecayReport, check_decay, decayed
 from lamina.memory.reading import count, pages
 from lamina.memory.runtime import Runtime
 from lamina.memory.superseding import Superseder
+from lamina.memory.tombstones import Tombstones
 from lamina.ports.events import EventName
 from lamina.ports.hooks import ForgetReason
 from lamina.ports.memory_adapter import Update, check_revision
@@ -35,6 +37,7 @@ class Forgetter:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._superseder = Superseder(runtime)
+        self.tombstones = Tombstones(runtime.adapter, runtime.defaults.tenant)
         self._purged_at: datetime | None = None
 
     async def forget(self, id: str, owner: str | None, expected_revision: int | None = None) -> bool:
@@ -55,6 +58,7 @@ class Forgetter:
             return False
         store, entry = found
         check_revision(entry, expected_revision)
+        await self._mark([entry])
         await self._superseder.release([entry])  # first, so that what fails in between hides nothing
         gone = await store.delete(scope, id, expected_revision=expected_revision)
         if gone:
@@ -77,6 +81,8 @@ class Forgetter:
             async with aclosing(pages(store, scope, filter)) as walk:
                 async for page in walk:
                     batch = page[:left]
+                    if reason is ForgetReason.FILTER:
+                        await self._mark(batch)
                     if reason is not ForgetReason.CLEARED:
                         await self._superseder.release(batch)
                     gone = await store.delete_many(scope, [entry.id for entry in batch], filter=filter)
@@ -96,6 +102,7 @@ class Forgetter:
                 going = [entry for id in ids if (entry := await store.get(scope, id)) is not None]
                 if not going:
                     continue
+                await self._mark(going)
                 await self._superseder.release(going)
                 gone = await store.delete_many(scope, [entry.id for entry in going])
                 forgotten = [entry for entry, was_there in zip(going, gone, strict=True) if was_there]
@@ -103,6 +110,15 @@ class Forgetter:
                 deleted += sum(gone)
             operation.count = deleted
         return deleted
+
+    async def _mark(self, entries: Sequence[MemoryEntry]) -> None:
+        """Mark what somebody deletes, so that an older export does not bring it back.
+
+        Before it is deleted: if that fails, the mark says nothing of a memory that is there. What expires, or goes
+        because all of the tenant does, is not marked.
+        """
+        now = self._runtime.clock()
+        await asyncio.gather(*(self.tombstones.put("memory", entry.id, now) for entry in entries))
 
     async def clear(self) -> int:
         """Delete everything of the tenant, expired ones too; how much there was."""

@@ -17,7 +17,6 @@ from lamina.memory.forgetting import Forgetter
 from lamina.memory.inputs import has_condition, read_age, read_cutoff, read_filter
 from lamina.memory.quarantining import Quarantine, QuarantineReceipt
 from lamina.memory.runtime import Runtime
-from lamina.memory.tombstones import Tombstones
 from lamina.ports.hooks import ForgetReason
 
 __all__ = ["Upkeep"]
@@ -43,10 +42,16 @@ class Upkeep:
         return await erase(self._runtime, check_name("owner", owner))
 
     async def erased_at(self, *, owner: str | None = None, id: str | None = None) -> datetime | None:
-        """When the owner, or the memory of this id, was erased for good last; None if never."""
-        marks = Tombstones(self._runtime.adapter, self._runtime.defaults.tenant)
-        of_owner = None if owner is None else await marks.erased_at("owner", owner)
-        return of_owner if id is None else of_owner or await marks.erased_at("memory", id)
+        """When the owner was erased, or the memory of this id deleted, last; None if never.
+
+        Memories that expired, or went with all of the tenant by `clear`, are not remembered.
+        """
+        marks = self._forgetter.tombstones
+        found = [
+            None if owner is None else await marks.erased_at("owner", owner),
+            None if id is None else await marks.erased_at("memory", id),
+        ]
+        return max(filter(None, found), default=None)
 
     async def erase_derived(self, erased: Erased, sources: Iterable[str]) -> int:
         """Delete what was derived from what `erase` deleted, or from these sources; how many there were."""
