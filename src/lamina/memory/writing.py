@@ -82,7 +82,7 @@ class Writer:
             old_ids, reason = read_superseded(given.supersedes, given.supersede_reason)
             guarded = await self._runtime.hooks.before_store(entry)
             drafts.append(None if guarded is None else _Draft(guarded, given, old_ids, reason))
-        known, fresh = _split(await self._find_twins(list(filter(None, drafts))))
+        known, fresh = _split(await self._look_up(list(filter(None, drafts))))
         links = await self._plan(known, fresh, now)
         await self._runtime.space.embed_new([draft.entry for draft in fresh])
         # From here on things are written; what can be refused has been.
@@ -193,6 +193,17 @@ class Writer:
         for draft in fresh:
             draft.entry = entries[draft.entry.id]
         return links
+
+    async def _look_up(self, drafts: Sequence[_Draft]) -> list[tuple[_Draft, MemoryEntry | None]]:
+        """As `_find_twins`, or without a look where nothing hangs on it: then writing finds those that say the same.
+
+        What is looked up is not embedded, and an id or a memory to supersede may be in another store.
+        """
+        if self._runtime.space.embedder is None and not any(
+            draft.old_ids or draft.given.id is not None for draft in drafts
+        ):
+            return [(draft, None) for draft in drafts]
+        return await self._find_twins(drafts)
 
     async def _find_twins(self, drafts: Sequence[_Draft]) -> list[tuple[_Draft, MemoryEntry | None]]:
         """With each draft the memory that it confirms: the one with its id, or the one that says the same."""
