@@ -3,34 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from lamina.domain.filters import INT64
 from lamina.domain.memory import MemoryEntry, Unset
 from lamina.domain.scope import Scope
-from lamina.domain.text import clean
-from lamina.domain.validation import check_entry, check_ttl, clean_metadata
+from lamina.domain.validation import check_entry
 from lamina.errors import Conflict, InvalidInput, MemoryNotFound
-from lamina.memory.inputs import (
-    MemoryInput,
-    build_entry,
-    expiry,
-    read_instant,
-    read_layer,
-    read_superseded,
-    read_tags,
-    read_texts,
-    read_trust,
-)
+from lamina.memory.editing import GUARDED, read_changes
+from lamina.memory.inputs import MemoryInput, build_entry, expiry, read_superseded
 from lamina.memory.runtime import Runtime
 from lamina.memory.superseding import ATTEMPTS, Link, Superseder, Superseding, announce
 from lamina.ports.embedder import Fingerprint
 from lamina.ports.events import EventName
-from lamina.ports.memory_adapter import ACCESS_FIELDS, UPDATABLE, MemoryAdapter, Update
+from lamina.ports.memory_adapter import MemoryAdapter, Update
 from lamina.telemetry import memory_operation
 
 __all__ = ["RestoreReport", "Writer"]
@@ -296,9 +286,7 @@ class Writer:
     async def _prepare(self, entry: MemoryEntry, changes: Mapping[str, Any]) -> dict[str, Any]:
         """The updates that turn the entry into what these changes ask for, guarded and embedded."""
         now = self._runtime.clock()
-        updates = {field: _read_change(field, value) for field, value in changes.items()}
-        if not updates:
-            raise InvalidInput("changes", "are empty", f"Name at least one of: {', '.join(_EDITABLE)}.")
+        updates = read_changes(changes)
         if "ttl" in updates:
             updates["expires_at"] = expiry(now, updates["ttl"])
         if "relevance" in updates:
@@ -309,7 +297,7 @@ class Writer:
         guarded = await self._runtime.hooks.before_store(wanted)
         if guarded is None:
             raise InvalidInput("changes", "were vetoed by on_before_store", "The memory is as it was.")
-        for field in _GUARDED:
+        for field in GUARDED:
             if getattr(guarded, field) != getattr(entry, field):
                 updates[field] = getattr(guarded, field)
         if "content" in updates:
@@ -382,30 +370,3 @@ def _revival(twin: MemoryEntry, draft: _Draft) -> dict[str, Any]:
     if draft.given.id is not None or twin.is_current(draft.entry.created_at):
         return {}
     return {"superseded_by": None, "valid_until": draft.entry.valid_until}
-
-
-_EDITABLE: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "content": lambda value: clean(value) if isinstance(value, str) else value,
-    "layer": read_layer,
-    "tags": lambda value: read_tags("tags", value),
-    "metadata": clean_metadata,
-    "relevance": lambda value: value,
-    "confidence": lambda value: value,
-    "ttl": check_ttl,
-    "occurred_at": lambda value: read_instant("occurred_at", value),
-    "valid_until": lambda value: read_instant("valid_until", value),
-    "superseded_by": lambda value: value,
-    "source": lambda value: value,
-    "trust": read_trust,
-    "derived_from": lambda value: read_texts("derived_from", value),
-}
-"""The fields that an edit may change, and how each is read."""
-
-_GUARDED: Final = UPDATABLE - ACCESS_FIELDS - {"embedding"}
-"""The fields that an edit takes over from what `on_before_store` returns."""
-
-
-def _read_change(field: str, value: Any) -> Any:
-    if field not in _EDITABLE:
-        raise InvalidInput(field, "cannot be edited", f"Use: {', '.join(_EDITABLE)}.")
-    return _EDITABLE[field](value)

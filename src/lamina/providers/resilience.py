@@ -11,8 +11,8 @@ import time
 from array import array
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
-from functools import lru_cache
 from contextlib import suppress
+from functools import lru_cache
 from typing import Final, TypeVar
 
 import anyio
