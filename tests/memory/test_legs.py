@@ -95,7 +95,9 @@ async def test_both_legs_at_once_are_what_they_are_one_by_one(open_engine, tmp_p
         assert [each.replace(explanation=None) for each in one] == list(brief), (query, how)
 
 
-async def test_a_recall_of_a_small_scope_is_one_job_and_one_for_the_turns_around(open_engine, tmp_path, clock, monkeypatch):
+async def test_a_small_scope_is_recalled_in_one_job_and_one_for_the_turns_around(
+    open_engine, tmp_path, clock, monkeypatch
+):
     engine = await open_engine(path=tmp_path / "lamina.db")
     await fill(engine, clock, random.Random(4))
     jobs = []
