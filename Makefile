@@ -8,7 +8,7 @@ PY := $(VENV)/bin/python
 BENCH := .venv-bench
 SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml README.md
 
-.PHONY: demo test check coverage generate eval lock bench bench-lock clean
+.PHONY: demo test check coverage soak generate eval lock bench bench-lock clean
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/lamina demo
@@ -28,6 +28,11 @@ check: $(VENV)/.installed
 # The same tests, a third slower, and which lines they did not reach.
 coverage: $(VENV)/.installed
 	$(PY) -m pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term
+
+# The long form of tests/reliability: programs are killed while they write, and what grows or gets lost is looked for.
+# About an hour; `make soak SOAK="--kills 5 --steps kill"`, and `SOAK=--help` tells more. The figures go to soak.md.
+soak: $(VENV)/.installed
+	$(PY) tests/reliability/soak.py $(SOAK)
 
 # Collects the change notes into the changelog and computes the capability matrix.
 generate: $(VENV)/.installed

@@ -116,6 +116,7 @@ if TYPE_CHECKING:
     from lamina.memory.engine import MemoryEngine
     from lamina.memory.factory import create_memory_engine
     from lamina.memory.owner_view import OwnerMemory
+    from lamina.memory.quarantining import QuarantineReceipt
     from lamina.memory.working import WorkingItem, WorkingMemory
     from lamina.packs.bridging import ImportReport
     from lamina.packs.fading import DegradationReport, FadingStep
@@ -262,6 +263,7 @@ __all__ = [
     "PostgresMemory",
     "ProviderError",
     "ProviderUnavailable",
+    "QuarantineReceipt",
     "RagChunk",
     "RagConfig",
     "RagPipeline",

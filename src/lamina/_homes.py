@@ -60,6 +60,7 @@ _HOMES: Final = {
     "lamina.memory.engine": "MemoryEngine",
     "lamina.memory.factory": "create_memory_engine",
     "lamina.memory.owner_view": "OwnerMemory",
+    "lamina.memory.quarantining": "QuarantineReceipt",
     "lamina.memory.working": "WorkingItem WorkingMemory",
     "lamina.packs.bridging": "ImportReport",
     "lamina.packs.fading": "DegradationReport FadingStep",

@@ -327,8 +327,8 @@ class ProviderUnavailable(ProviderError):
 class EmbeddingDimensionError(ProviderError, ValueError):
     """A vector has another length than the ones beside it."""
 
-    def __init__(self, expected: int, actual: int) -> None:
-        super().__init__("The embedder", f"a vector has {actual} dimensions, not {expected}")
+    def __init__(self, expected: int, actual: int, *, remedy: str = "") -> None:
+        super().__init__("The embedder", f"a vector has {actual} dimensions, not {expected}", remedy)
         self.expected = expected
         self.actual = actual
 

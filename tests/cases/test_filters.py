@@ -125,13 +125,10 @@ HOSTILE = [
 async def test_a_key_of_any_letters_is_a_value_and_reaches_no_other_owner(engine, key):
     await engine.store("mine", owner="tomas", metadata={"a": 1})
     await engine.store("theirs", owner="mira", metadata={"a": 1, "owner": "mira"})
-    for where in (Where((key,)).eq("mira"), Where((key, key)).gt(0), Where((key,)).contains("x"), {key: 1}):
-        try:
-            assert await engine.query(where=where, owner="tomas") == []
-            assert await engine.recall("mine theirs", where=where, owner="tomas") == []
-            assert await engine.forget_where(where=where, owner="tomas") == 0
-        except LaminaError as error:  # noqa: PERF203 - one in a few is beyond a limit
-            assert "where" in str(error)
+    for where in (Where((key,)).eq("mira"), Where((key, key)).gt(0), Where((key,)).contains("x")):
+        assert await engine.query(where=where, owner="tomas") == []
+        assert await engine.recall("mine theirs", where=where, owner="tomas") == []
+        assert await engine.forget_where(where=where, owner="tomas") == 0
     assert [entry.content for entry in await engine.query(owner="tomas")] == ["mine"]
     await engine.store("named", owner="tomas", metadata={key: "mira"})
     assert [entry.content for entry in await engine.query(where=Where((key,)).eq("mira"), owner="tomas")] == ["named"]

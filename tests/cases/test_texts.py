@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 
 import pytest
@@ -45,9 +44,9 @@ async def served_on(request, tmp_path):
     if request.param == "postgres":
         url = request.getfixturevalue("postgres_database")
         options = {"memory": {"url": url}}
-    async with Kernel(**options, model_router=ModelRouter(EchoModel(), embed=HashingEmbedder())) as kernel:
-        async with client_of(create_app(kernel, auth={TOKEN})) as client:
-            yield client, kernel
+    kernel = Kernel(**options, model_router=ModelRouter(EchoModel(), embed=HashingEmbedder()))
+    async with kernel, client_of(create_app(kernel, auth={TOKEN})) as client:
+        yield client, kernel
 
 
 @pytest.mark.case("B19", "B20")
@@ -135,7 +134,7 @@ async def test_a_text_beyond_the_limit_is_refused_and_harms_no_other(engine):
 
 
 @pytest.mark.case("B109")
-async def test_a_picture_has_a_price_and_its_bytes_are_in_no_index(kernel, tmp_path):
+async def test_a_picture_has_a_price_of_its_own_and_is_no_memory(kernel):
     bytes_of = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo" * 200
     url = f"data:image/png;base64,{bytes_of}"
     parts = [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": url}}]
@@ -146,4 +145,3 @@ async def test_a_picture_has_a_price_and_its_bytes_are_in_no_index(kernel, tmp_p
     without = (await talk.get_thread_context("words")).tokens
     assert 10 * 85 <= with_pictures - without <= 10 * 2000
     assert (await kernel.memory_engine.stats()).memories == 0
-    assert await asyncio.wait_for(kernel.memory_engine.recall(bytes_of[:60]), 10) == []

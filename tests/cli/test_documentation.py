@@ -42,8 +42,21 @@ def examples(command: Any) -> list[str]:
 
 def test_all_the_commands_are_there() -> None:
     wanted = "remember recall list get forget decay stats import export copy reembed doctor vacuum demo version".split()
-    wanted += ["migrate-v1", "serve", "ask", "context", "chat", "ingest", "config show", "config path"]
-    wanted += ["mcp", "mcp install", "mcp uninstall"]
+    wanted += [
+        "backup",
+        "check",
+        "erase",
+        "restore",
+        "migrate-v1",
+        "serve",
+        "ask",
+        "context",
+        "chat",
+        "ingest",
+        "config show",
+        "config path",
+    ]
+    wanted += ["mcp", "mcp install", "mcp uninstall", "quarantine", "release", "forget-source"]
     wanted += [f"eval {name}" for name in "recall lifecycle precision transcripts documents context reductions".split()]
     wanted += [f"docs {name}" for name in "list show search remove clear stats".split()]
     wanted += [f"packs {name}" for name in "list show create add search fade scrub pin unpin archive restore".split()]

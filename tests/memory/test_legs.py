@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from lamina.adapters.sqlite import SqliteAdapter
+from lamina.adapters.sqlite import SqliteAdapter, partitions
 from lamina.databases.sqlite.database import Handle
 from lamina.testing import HashingEmbedder
 
@@ -52,8 +52,9 @@ async def fill(engine, clock, chance):
             await engine.update(id, content="a lamp that was changed")
 
 
-@pytest.mark.parametrize("embed", [HashingEmbedder, InParts])
-async def test_both_legs_at_once_are_what_they_are_one_by_one(open_engine, tmp_path, clock, embed, monkeypatch):
+@pytest.mark.parametrize(("embed", "few"), [(HashingEmbedder, 16), (InParts, 16), (HashingEmbedder, 1)])
+async def test_both_legs_at_once_are_what_they_are_one_by_one(open_engine, tmp_path, clock, embed, few, monkeypatch):
+    monkeypatch.setattr(partitions, "FEW", few)
     path = tmp_path / "lamina.db"
     at_once = await open_engine(path=path, embed=embed())
     await fill(at_once, clock, random.Random(3))
@@ -112,3 +113,22 @@ async def test_a_small_scope_is_recalled_in_one_job_and_one_for_the_turns_around
         jobs.clear()
         assert await engine.recall("the keeper of the lamp", owner="owner1", mode=mode, touch=False)
         assert len(jobs) == 2, mode
+
+
+async def test_what_is_found_does_not_hang_on_how_many_partitions_are_read_one_by_one(
+    open_engine, tmp_path, clock, monkeypatch
+):
+    engine = await open_engine(path=tmp_path / "lamina.db")
+    await fill(engine, clock, random.Random(5))
+    asked = [
+        {"touch": False, "mode": mode, **more}
+        for mode in ("vector", "text", "hybrid")
+        for more in ({}, {"owner": "owner2"}, {"layers": ["longterm", "session"]}, {"namespace": "default"})
+    ]
+    answers = []
+    for few, many in ((16, 4096), (1, 4096), (0, 0)):
+        monkeypatch.setattr(partitions, "FEW", few)
+        monkeypatch.setattr(partitions, "MANY", many)
+        answers.append([list(await engine.recall("storm keeper and the tide", **how)) for how in asked])
+    assert answers[0] == answers[1]
+    assert answers[0] == answers[2]  # here, the pool of bm25 holds all that counts

@@ -16,7 +16,7 @@ from faults_injected import SQL_FAILURES, NthCall, SteadyModel, fail_statements
 from faults_world import DEEDS, World, after_doing, do_failing
 
 from lamina.domain.filters import Expiry, MemoryFilter
-from lamina.errors import AdapterError
+from lamina.errors import AdapterError, AdapterUnavailable
 from lamina.kernel import Kernel, ModelRouter
 from lamina.testing import FrozenClock, HashingEmbedder
 
@@ -75,3 +75,39 @@ async def check_that_the_parts_agree(world):
     assert await index.adapter.check() == []
     assert await kernel.memory_engine.adapter.check() == []
     assert await kernel.packs.check() == []
+
+
+async def test_a_file_that_may_not_grow_refuses_what_has_no_room_and_goes_on_once_there_is(tmp_path):
+    router = ModelRouter(complete=SteadyModel(), embed=HashingEmbedder(64))
+    async with Kernel({"data_dir": tmp_path}, model_router=router) as kernel:
+        await kernel.memory_engine.store("The lamp of the harbour is red", owner="mira", id="before")
+        long = "\n\n".join(f"The crane number {number} is inspected every spring." for number in range(700))
+        deeds = {
+            "store": lambda: kernel.memory_engine.store_many([long[n : n + 20_000] for n in range(5)]),
+            "add": lambda: kernel.conversation.add_messages("t", [{"role": "user", "content": long}] * 5),
+            "ingest": lambda: kernel.rag.ingest(long, "cranes.md"),
+            "pack": lambda: kernel.packs.add("port", long),
+        }
+        await kernel.packs.create("port", "domain")
+        for name, deed in deeds.items():
+            await limit_pages(kernel, "page_count")
+            with pytest.raises(AdapterUnavailable, match="no space left"):
+                await deed()
+            (hit,) = await kernel.memory_engine.recall("lamp of the harbour", owner="mira")
+            assert hit.entry.id == "before", f"what was there is read while {name} has no room"
+            await limit_pages(kernel, "4294967294")
+            assert await deed()
+        assert await kernel.memory_engine.adapter.check() == []
+        assert len(await kernel.conversation.history("t")) == 5
+        assert [head.source for head in await kernel.rag.list_documents()] == ["cranes.md"]
+        assert len(await kernel.packs.memories("port")) == 1
+
+
+async def limit_pages(kernel, most):
+    """The file may have as many pages as it has, or so many."""
+
+    def limit(connection):
+        (count,) = connection.execute("PRAGMA page_count").fetchone()
+        connection.execute(f"PRAGMA max_page_count = {count if most == 'page_count' else most}").fetchone()
+
+    await kernel.memory_engine.adapter._opened().alone(limit)

@@ -35,14 +35,15 @@ def test_the_text_has_the_marks_of_a_calm_one_wherever_the_attack_stands(attack)
 
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
 def test_the_messages_have_the_roles_of_a_calm_context_and_the_system_its_words(attack):
-    system, calm = to_anthropic(CALM)
+    (system, calm), openai = to_anthropic(CALM), to_openai(CALM)
     for place in PLACES:
         wild = context_with(attack, place)
-        assert shape(to_openai(wild)) == shape(to_openai(CALM)), place
-        assert [each for each in to_openai(wild) if each["role"] == "system"] == [to_openai(CALM)[0]], place
-        assert to_anthropic(wild)[0] == system, place
-        assert shape(to_anthropic(wild)[1]) == shape(calm), place
-        assert list(faults_in(to_openai(wild)[1]["content"])) == [], place
+        told, (told_system, turns) = to_openai(wild), to_anthropic(wild)
+        assert shape(told) == shape(openai), place
+        assert [each for each in told if each["role"] == "system"] == [openai[0]], place
+        assert told_system == system, place
+        assert shape(turns) == shape(calm), place
+        assert list(faults_in(told[1]["content"])) == [], place
 
 
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)

@@ -126,6 +126,7 @@ READS = (
     Row(_RECALL, ("memory",), body={**SECRET, **_MARKED}),
     Row(_RECALL, ("memory",), body={**SECRET, "namespace": "{memory}"}),
     Row(_RECALL, ("memory",), body={**SECRET, "tags": ["{memory}"]}),
+    Row("GET /v1/memories/quarantine", says=lambda told, _: told["data"] == []),
     Row(_FORGET, body={"layers": ALL_LAYERS, "dry_run": True}, says=_counts_its_own),
     Row(_FORGET, body={**_MARKED, "dry_run": True}, says=lambda told, _: told["count"] == 1),
     Row("GET /v1/memories/{id}", ("memory",), at=_MEMORY),
@@ -217,6 +218,7 @@ WRITES = (
     Row("DELETE /v1/memories/{id}", at=_MEMORY),
     Row("POST /v1/memories/{id}/supersede", at=_MEMORY, body={"by": "{my_memory}"}, named_in="query"),
     Row("POST /v1/memories/{id}/supersede", at={"id": "{my_memory}"}, body={"by": "{memory}"}, named_in="query"),
+    Row("POST /v1/memories/release", body={"id": "{memory}"}),
     Row("POST /v1/memories", body={"content": "mine", "supersedes": ["{memory}"]}),
     Row("PATCH /v1/threads/{id}", at=_THREAD, body={"status": "archived"}, named_in="query", headers=_ANY),
     Row("DELETE /v1/threads/{id}", at=_THREAD),
@@ -272,6 +274,7 @@ UNASKED = {
     "POST /utils/context-packs": "makes a new one for the asker",
     "POST /v1/maintenance": "of the whole tenant: refused to a token of an owner",
     "GET /v1/stats": "as the one above",
+    "POST /v1/memories/quarantine": "of the asker's own, as tests/security has it",
     "POST /v1/import": "as the one above",
 }
 """Routes that tell of nobody's things, each with the reason."""

@@ -230,6 +230,15 @@ class ForgetsOnlyTokens(Mutant):
         return bool(await self.run("DELETE FROM lamina_server_tokens WHERE tenant = ? RETURNING 1", tenant))
 
 
+class ForgetsWhatIsInProgress(Mutant):
+    caught_by = "test_an_owner_that_is_forgotten_loses_the_tokens_and_the_tenant_its_kept_answers"
+
+    async def forget_owner(self, tenant, owner):
+        tokens, answers = await super().forget_owner(tenant, owner)
+        await self.run("DELETE FROM lamina_server_requests WHERE tenant = ?", tenant)
+        return tokens, answers
+
+
 class LeavesOutTenantsOfTokens(Mutant):
     caught_by = "test_tenants_are_those_noted_and_those_of_tokens_in_order"
 

@@ -1,4 +1,4 @@
-"""Commands on the state of the store: stats, doctor, vacuum."""
+"""Commands on the state of the store: stats, doctor, check, vacuum."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -29,6 +29,7 @@ def register(app: typer.Typer) -> None:
     command(app, "doctor", examples=["lamina doctor", "lamina doctor --db notes.db --json"], scoped=False, tells=True)(
         doctor
     )
+    command(app, "check", examples=["lamina check", "lamina check --repair --json"], scoped=False, tells=True)(check)
     command(app, "vacuum", examples=["lamina vacuum", "lamina vacuum --db notes.db --json"], scoped=False)(vacuum)
 
 
@@ -59,6 +60,34 @@ async def doctor(session: Session) -> None:
         _print(session, {name: value for name, value in facts.items() if name != "by_layer"})
         _tell(findings)
     if wrong:
+        raise typer.Exit(1)
+
+
+async def check(
+    session: Session,
+    *,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="First make anew what the rows tell; nothing that can be read is dropped.")
+    ] = False,
+) -> None:
+    """Read everything that is kept and compare it: rows, indexes, vectors, counts, links; exits with 1 if it is wrong.
+
+    Memories, documents, threads and packs, in SQLite of all tenants. With --repair the text index, the blocks and
+    counts of vectors, the counts of threads and the rows of packs are made anew where they are wrong, and it says so.
+    """
+    async with session.kernel() as kernel:
+        report = await kernel.check_integrity(repair=repair)
+    if session.as_json:
+        _print(session, dataclasses.asdict(report) | {"is_sound": report.is_sound})
+    else:
+        for each in report.repaired:
+            typer.echo(f"Mended in {each.part}: {each.found}.")
+        for each in report.problems:
+            typer.echo(f"Problem in {each.part}: {each.found}.")
+        if report.unchecked:
+            typer.echo(f"Not looked at, for its backend has no check: {', '.join(report.unchecked)}.")
+        typer.echo("Nothing contradicts itself." if report.is_sound else "Something is wrong.")
+    if not report.is_sound:
         raise typer.Exit(1)
 
 

@@ -145,6 +145,14 @@ class Session:
         """
         return self._placed(creates=True)
 
+    def kept_config(self, *, creates: bool) -> LaminaConfig:
+        """The settings of the place of this run, which nothing opens. `creates` as for `engine`.
+
+        Raises:
+            ConfigError: there is no database, or no folder for one that was named.
+        """
+        return self._placed(creates=creates)
+
     def _check_database(self, path: Path, *, creates: bool) -> None:
         if path.exists():
             return

@@ -58,6 +58,7 @@ async def import_(
         bool, typer.Option("--skip-bad-lines", help="Import the good lines all the same.")
     ] = False,
     no_embed: Annotated[bool, typer.Option("--no-embed", help="Leave what comes without a vector so.")] = False,
+    revive: Annotated[bool, typer.Option("--revive", help="Take what was stored before its owner was erased.")] = False,
 ) -> None:
     """Import memories from NDJSON: what `lamina export` wrote, or one object with `content` a line.
 
@@ -73,7 +74,7 @@ async def import_(
     async with session.engine(creates=True) as engine:
         with output.progress_bar("Importing") as progress:
             report = await import_ndjson(
-                engine, source, replace=replace, skip_bad_lines=skip_bad_lines, progress=progress
+                engine, source, replace=replace, skip_bad_lines=skip_bad_lines, revive=revive, progress=progress
             )
         embedded = 0 if no_embed else await _embed(engine)
     if session.as_json:
@@ -167,6 +168,8 @@ def _print_report(report: ImportReport, embedded: int) -> None:
     typer.echo(f"{counted(report.written)} imported, {report.skipped} were there already, {embedded} embedded.")
     if report.confirmed:
         typer.echo(f"{report.confirmed} said what is known under another id, which is fresh again.")
+    if report.erased:
+        note(f"{report.erased} were stored before their owner was erased and were left out; --revive takes them.")
     if report.without_vector:
         note(f"{report.without_vector} vectors were another model's and were left out.")
     for line in report.bad:

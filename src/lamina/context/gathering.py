@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 from lamina.context.profile import PREFERENCE_TAGS, ask_profile, usable_preferences
 from lamina.context.request import ContextRequest
 from lamina.context.sources import ConversationSource, DocumentSource, PackSource, ProfileProvider
-from lamina.domain.context import ContextWarning, PackHit, UserProfile
+from lamina.domain.context import ENTRY_ID, ContextWarning, PackHit, UserProfile
 from lamina.domain.document import RagChunk
 from lamina.domain.memory import SHARED_LAYERS, Layer, MemoryEntry
 from lamina.domain.recall import RecallResult
@@ -200,7 +200,15 @@ class Gatherer:
             per_pack=self._config.pack_limit,
             touch=self._request.touch,
         )
-        return _all_of(PackHit, found, "packs")
+        hits = _all_of(PackHit, found, "packs")
+        hits[:] = [hit for hit in hits if not await self._is_away(hit)]
+        return hits
+
+    async def _is_away(self, hit: PackHit) -> bool:
+        """Whether it was made from a memory that is in quarantine."""
+        origin = hit.metadata.get(ENTRY_ID)
+        entry = await self._sources.memory.get(origin) if isinstance(origin, str) and origin else None
+        return entry is not None and entry.is_quarantined
 
     async def _thread(self, source: ConversationSource, thread_id: str) -> ThreadContext:
         found = await source.get_thread_context(

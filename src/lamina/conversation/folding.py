@@ -191,7 +191,8 @@ class Folder:
         """Store the facts that the draft brings; how many. The summary lists them too, if that fails."""
         if self._memory is None or not draft.new_facts:
             return 0
-        facts = weighed(draft.new_facts, plan.messages)
+        keep_foreign = self._summarizer.config.foreign_facts == "keep"
+        facts = weighed(draft.new_facts, plan.messages, keep_foreign=keep_foreign)
         span = (plan.messages[0].index, plan.messages[-1].index)
         try:
             ids = await store_facts(self._memory, plan.head, facts, topics=draft.new_topics, span=span)

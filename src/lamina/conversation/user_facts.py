@@ -65,11 +65,11 @@ def own_words(message: Message) -> str:
     return "\n".join(part.text for part in message.content if isinstance(part, TextPart))
 
 
-def weighed(facts: Iterable[str], messages: Sequence[Message]) -> list[UserFact]:
+def weighed(facts: Iterable[str], messages: Sequence[Message], *, keep_foreign: bool = False) -> list[UserFact]:
     """The facts that may become memories, with what they rest on.
 
     One that holds a word which stands in a tool's result or a document, and not in the user's own words,
-    is left out: whoever writes such texts must not write into the user's memory.
+    is left out: whoever writes such texts must not write into the user's memory. With `keep_foreign` it is untrusted.
     """
     told = {message.id: set(index_terms(own_words(message))) for message in messages if own_words(message)}
     own: set[str] = set().union(*told.values())
@@ -84,12 +84,13 @@ def weighed(facts: Iterable[str], messages: Sequence[Message]) -> list[UserFact]
         borne = [forms for forms in terms if not own.isdisjoint(forms)]
         telling = [forms for forms in terms if _GENERIC.isdisjoint(forms)]
         alien = [forms for forms in telling if own.isdisjoint(forms) and not foreign.isdisjoint(forms)]
-        if alien or is_blank(text):
+        if is_blank(text) or (alien and not keep_foreign):
             continue
         share = len([forms for forms in telling if forms in borne]) / len(telling) if telling else 0.0
         ranked = sorted(told, key=lambda each: -sum(not told[each].isdisjoint(forms) for forms in borne))
         origins = [id for id in ranked if any(not told[id].isdisjoint(forms) for forms in borne)]
-        trust = Trust.TRUSTED if share >= 0.5 else Trust.UNTRUSTED  # noqa: PLR2004 - half, as the docstring says
+        is_own = share >= 0.5 and not alien  # noqa: PLR2004 - half, as the docstring says
+        trust = Trust.TRUSTED if is_own else Trust.UNTRUSTED
         found.append(UserFact(text, trust, tuple(origins[:_MOST_ORIGINS])))
     return found
 
@@ -159,4 +160,5 @@ async def _find_facts(
         answer = await ask(llm, conversation, schema=_SCHEMA, config=config)
         facts += texts_of(answer.data or {}, "facts")[:MOST_FACTS]
         topics += texts_of(answer.data or {}, "topics")
-    return weighed(facts, messages), list(dict.fromkeys(topics))[:MOST_TOPICS]
+    kept = weighed(facts, messages, keep_foreign=config.foreign_facts == "keep")
+    return kept, list(dict.fromkeys(topics))[:MOST_TOPICS]

@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from lamina.domain import context_rendering
 from lamina.domain.context_form import Form, TokenSource
@@ -16,6 +16,7 @@ from lamina.domain.message import Message
 from lamina.domain.thread import ThreadContext
 
 __all__ = [
+    "ENTRY_ID",
     "ComputedContext",
     "ContextWarning",
     "DropReason",
@@ -26,6 +27,10 @@ __all__ = [
     "UserContext",
     "UserProfile",
 ]
+
+
+ENTRY_ID: Final = "entry_id"
+"""In the metadata of a pack memory: the memory that it was made from."""
 
 
 class ItemKind(StrEnum):

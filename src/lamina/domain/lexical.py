@@ -205,23 +205,26 @@ class Matcher:
         for place, term in enumerate(terms):
             for form in term.forms:
                 self._places.setdefault(form, []).append(place)
+        self._forms = frozenset(self._places)
 
     def similarity(self, words: Sequence[str]) -> float:
         """That of a text with these terms, as `index_terms` gives them: the same to the last bit."""
-        places = self._places
-        found = [word for word in words if word in places]
+        found = self._forms.intersection(words)
         if not found or self._total == 0:
             return 0.0
         length = len(words) - [*map(len, words)].count(1)
         missing = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length / TYPICAL_LENGTH)
         most: dict[int, int] = {}
-        for form in dict.fromkeys(found):
-            count = found.count(form)
-            for place in places[form]:
-                most[place] = max(count, most.get(place, 0))
-        shares = [
-            self._weights[place] * min(1.0, most[place] * _FULL / (most[place] + missing)) for place in sorted(most)
-        ]
+        for form in found:
+            count = words.count(form)
+            for place in self._places[form]:
+                if count > most.get(place, 0):
+                    most[place] = count
+        shares = []
+        for place in sorted(most):
+            count = most[place]
+            share = count * _FULL / (count + missing)
+            shares.append(self._weights[place] * (share if share < 1 else 1.0))
         return min(1.0, sum(shares) / self._total)
 
     def most(self, place: int) -> float:

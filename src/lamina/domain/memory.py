@@ -14,6 +14,7 @@ from lamina.domain.text import content_digest
 __all__ = [
     "DEFAULT_LAYER_TTL",
     "DEFAULT_NAME",
+    "QUARANTINE",
     "SHARED_LAYERS",
     "UNSET",
     "Layer",
@@ -71,6 +72,9 @@ class Trust(StrEnum):
     UNTRUSTED = "untrusted"
     """Seen in a tool result, a web page, a document or a foreign message."""
 
+
+QUARANTINE: Final = "quarantine:"
+"""What `superseded_by` begins with as long as a memory is in quarantine; behind it comes the number of the act."""
 
 REPR_CHARS: Final = 60
 NEVER_CURRENT: Final = datetime.min.replace(tzinfo=UTC)
@@ -146,6 +150,11 @@ class MemoryEntry:
     def is_current(self, now: datetime) -> bool:
         """Whether the memory counts at this instant: it is neither superseded nor outlived."""
         return self.current_until is None or self.current_until > now
+
+    @property
+    def is_quarantined(self) -> bool:
+        """Whether it was taken out of recall with its source: see `MemoryEngine.quarantine`."""
+        return self.superseded_by is not None and self.superseded_by.startswith(QUARANTINE)
 
     def replace(self, **changes: Any) -> MemoryEntry:
         """A copy with these fields changed; lists and metadata are shared unless changed."""

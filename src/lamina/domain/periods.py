@@ -117,6 +117,8 @@ def _rules(text: str) -> Iterator[tuple[re.Pattern[str], tuple[_Rule, ...]]]:
 
 def _fold(text: str) -> str:
     """Without case, marks and differences of form."""
+    if text.isascii():
+        return text.lower()
     decomposed = unicodedata.normalize("NFKD", text.casefold().replace("\u2019", "'"))
     return "".join(character for character in decomposed if unicodedata.category(character) != "Mn")
 

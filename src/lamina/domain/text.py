@@ -41,6 +41,8 @@ def is_blank(text: str) -> bool:
 
 def is_mostly_latin(text: str) -> bool:
     """Whether at least half of the text's letters are Latin; so it is of a text without letters."""
+    if text.isascii():
+        return True
     letters = [character for character in text if character.isalpha()]
     return 2 * sum(character <= _LAST_LATIN for character in letters) >= len(letters)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -65,6 +66,7 @@ class ImportReport:
     `skipped` memories were there already, by their id; `confirmed` new ones said what a memory with another
     id said already, which is fresh again; `vetoed` ones the `on_before_store` hook refused;
     `without_vector` ones came with a vector of another model than the store's, which was left out.
+    `erased` memories were stored before their owner was erased, and were left out.
     `bad` lines, if bad lines are skipped, are told one by one.
     """
 
@@ -73,6 +75,7 @@ class ImportReport:
     confirmed: int = 0
     vetoed: int = 0
     without_vector: int = 0
+    erased: int = 0
     bad: list[BadLine] = field(default_factory=list)
 
 
@@ -111,9 +114,12 @@ async def import_ndjson(
     *,
     replace: bool = False,
     skip_bad_lines: bool = False,
+    revive: bool = False,
     progress: Progress | None = None,
 ) -> ImportReport:
     """Import a file, or lines as they come; ids that exist are skipped, or overwritten with `replace`.
+
+    What was stored before its owner was erased is left out, unless `revive` asks for it.
 
     Lines that `export_ndjson` wrote come back exactly, without hooks and without embedding anew. Other
     lines are stored as new memories (hooks run, they are embedded); one without an id gets one derived from
@@ -124,7 +130,7 @@ async def import_ndjson(
         BadLines: some lines cannot be imported, and `skip_bad_lines` is off.
         InvalidInput: the file cannot be read.
     """
-    importer = _Importer(engine, replace=replace, skip_bad_lines=skip_bad_lines)
+    importer = _Importer(engine, replace=replace, skip_bad_lines=skip_bad_lines, revive=revive)
     if isinstance(source, str | PathLike):
         path = Path(source)
         total = _check_file(path, skip_bad_lines=skip_bad_lines)
@@ -138,11 +144,13 @@ async def import_ndjson(
 class _Importer:
     """One import: reads, gathers neighbours of one kind into batches, and writes those."""
 
-    def __init__(self, engine: MemoryEngine, *, replace: bool, skip_bad_lines: bool) -> None:
+    def __init__(self, engine: MemoryEngine, *, replace: bool, skip_bad_lines: bool, revive: bool) -> None:
         self.report = ImportReport()
         self._engine = engine
         self._replace = replace
         self._skip_bad_lines = skip_bad_lines
+        self._revive = revive
+        self._erased_at: dict[str, datetime | None] = {}
 
     async def run(self, lines: Iterable[str], total: int, progress: Progress | None) -> None:
         numbered = _numbered(lines)
@@ -182,12 +190,24 @@ class _Importer:
         """Write the entries of each fingerprint together, since the engine takes one at a time."""
         by_fingerprint: dict[Fingerprint | None, list[MemoryEntry]] = {}
         for memory in memories:
+            if await self._is_erased(memory.entry):
+                self.report.erased += 1
+                continue
             by_fingerprint.setdefault(memory.fingerprint, []).append(memory.entry)
         for fingerprint, entries in by_fingerprint.items():
             done = await self._engine.restore(entries, replace=self._replace, fingerprint=fingerprint)
             self.report.written += done.written
             self.report.skipped += done.skipped
             self.report.without_vector += done.without_vector
+
+    async def _is_erased(self, entry: MemoryEntry) -> bool:
+        """Whether it is older than its deletion or the erasure of its owner, and nobody asked for it."""
+        if self._revive:
+            return False
+        if entry.owner not in self._erased_at:
+            self._erased_at[entry.owner] = await self._engine.erased_at(owner=entry.owner)
+        erased_at = self._erased_at[entry.owner] or await self._engine.erased_at(id=entry.id)
+        return erased_at is not None and entry.created_at <= erased_at
 
     async def _store(self, new: dict[str, MemoryInput]) -> None:
         absent = [given for id, given in new.items() if await self._engine.get(id) is None]

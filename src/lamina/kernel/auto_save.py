@@ -11,8 +11,8 @@ from typing import Any, Final
 from lamina.domain.intent import Intent
 from lamina.domain.lexical import index_terms, query_terms
 from lamina.domain.memory import Layer
-from lamina.domain.text import clean, is_blank
-from lamina.kernel.said_facts import said_facts
+from lamina.domain.text import MAX_NAME_CHARS, clean, is_blank
+from lamina.kernel.said_facts import own_part, said_facts
 from lamina.memory.engine import MemoryEngine
 from lamina.memory.inputs import MemoryInput
 from lamina.ports.language_model import ChatMessage, ChatRole, LanguageModel
@@ -111,7 +111,11 @@ class AutoSave:
         if not isinstance(given, list):
             warnings.append("auto_save went by rules: the model gave no list of facts")
             return None
-        good = [fact for fact in map(_read, given) if fact is not None and _is_borne_out(fact["content"], intent.goal)]
+        good = [
+            fact
+            for fact in map(_read, given)
+            if fact is not None and _is_borne_out(fact["content"], own_part(intent.goal))
+        ]
         if len(good) < len(given):
             warnings.append(f"auto_save refused {len(given) - len(good)} of {len(given)} facts of the model")
         if len(good) > MOST_FACTS:
@@ -135,7 +139,14 @@ class AutoSave:
             tags=list(dict.fromkeys(["auto", *tags])),
             relevance=relevance,
             metadata=metadata,
+            source=_source(intent),
         )
+
+
+def _source(intent: Intent) -> str:
+    """As of the facts that are found when a thread is summarised; without a thread, the intent."""
+    where = f"intent:{intent.id}" if intent.thread_id is None else f"conversation:{intent.thread_id}"
+    return where[:MAX_NAME_CHARS]
 
 
 def _read(given: object) -> dict[str, Any] | None:

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from os import PathLike
 from typing import Any, Self
 
 from lamina.agents import AgentRegistry
@@ -17,8 +18,11 @@ from lamina.conversation.manager import ConversationManager
 from lamina.conversation.short_term import BaseMemory
 from lamina.domain.intent import Intent, IntentResult
 from lamina.errors import NotStarted
+from lamina.kernel.backups import Backup, Restoration, back_up_store, restore_store
 from lamina.kernel.checks import Finding, examine_open
+from lamina.kernel.erasing import ErasureReceipt, erase_owner
 from lamina.kernel.event_bus import EventBus, Handler
+from lamina.kernel.integrity import IntegrityReport, check_integrity
 from lamina.kernel.intents import read_intent
 from lamina.kernel.maintenance import MaintenanceReport, maintain, read_interval, repeated
 from lamina.kernel.model_router import ModelRouter
@@ -42,6 +46,7 @@ __all__ = ["Kernel"]
 class _Open:
     """What there is between `start` and `stop`."""
 
+    backends: Backends
     parts: Parts
     turns: TurnRunner
     closing: AsyncExitStack
@@ -132,7 +137,7 @@ class Kernel:
                 )
                 closing.push_async_callback(self._events.close)
                 closing.push_async_callback(self.context_engines.dispose)
-                self._open = _Open(parts, turns, closing.pop_all())
+                self._open = _Open(backends, parts, turns, closing.pop_all())
 
     async def stop(self) -> None:
         """End scheduled maintenance, dispose of plug-in engines, and close what was opened. Idempotent.
@@ -270,9 +275,58 @@ class Kernel:
         """
         return await examine_open(self.config, self._opened().parts, self.model_router, clock=self._clock)
 
+    async def erase(self, owner: str) -> ErasureReceipt:
+        """Erase everything of an owner, for good: memories, threads, sessions, documents, packs, tokens, kept answers.
+
+        Former versions, vectors, words and what was derived from it too, in the files and their logs. A mark without
+        content keeps an import of an older export from bringing it back. The receipt is made by reading anew.
+
+        Raises:
+            InvalidInput: no owner can have the name.
+            AdapterError: a store failed; what was not done is when it is called again.
+        """
+        opened = self._opened()
+        return await erase_owner(self.config, opened.parts, opened.backends, owner, clock=self._clock)
+
+    async def check_integrity(self, *, repair: bool = False) -> IntegrityReport:
+        """Read everything that is kept and compare it; with `repair`, make anew first what the rows tell.
+
+        Text index, blocks and counts of vectors, counts of threads, rows of packs. Nothing that can be read is dropped.
+
+        Raises:
+            AdapterError: a store failed, or is too damaged to be read: restore a backup.
+        """
+        return await check_integrity(self._opened().parts, clock=self._clock, repair=repair)
+
     async def run_maintenance(self, *, decay: bool = False) -> MaintenanceReport:
         """One pass: purge what has expired, fade memories if `decay` asks for it, clean up, let plug-ins maintain."""
         return await maintain(self._opened().parts, self.context_engines, decay=decay)
+
+    async def backup(self, path: str | PathLike[str], *, force: bool = False) -> Backup:
+        """Copy the whole file, all tenants' memories, threads, documents and packs, while others read and write.
+
+        What is written after the beginning is not in it. It was restored into a temporary folder, looked over and
+        compared before this returns. With `force` a file at `path` is replaced.
+
+        Raises:
+            Unsupported: what is kept is in no SQLite file, or not all in one; it says how to back it up.
+            ConfigError: there is no file yet, or one at `path`.
+            StoreDamaged: the file is damaged; no backup was made.
+        """
+        return await back_up_store(self.config, path, force=force)
+
+    async def restore(self, path: str | PathLike[str], *, force: bool = False) -> Restoration:
+        """Put a backup where this kernel, which is not started, keeps its file; with `force`, in the former's place.
+
+        The former file is kept beside it, under a name that is returned.
+
+        Raises:
+            Unsupported: what is kept is in no SQLite file, or not all in one.
+            ConfigError: there is no such backup, or a file and no `force`.
+            StoreDamaged: the backup is damaged, foreign, or of a newer Lamina; nothing was changed.
+            AdapterUnavailable: the file is in use, by this kernel or anybody else; nothing was changed.
+        """
+        return await restore_store(self.config, path, force=force)
 
     @asynccontextmanager
     async def maintenance(self, interval: float | timedelta, *, decay: bool = False) -> AsyncIterator[None]:

@@ -10,7 +10,7 @@ from typing import Final
 from lamina.domain.text import clean
 from lamina.kernel.auto_save_rules import CLAUSE_START, DOUBTFUL, MADE_UP, QUESTION, RULES, FactKind
 
-__all__ = ["SaidFact", "said_facts"]
+__all__ = ["SaidFact", "own_part", "said_facts"]
 
 MAX_TEXT_CHARS: Final = 20_000
 """What is read of one message: longer ones are pasted, not said."""
@@ -24,6 +24,8 @@ _QUOTED: Final = re.compile(
     r"|「[^」\n]{1,2000}」|『[^』\n]{1,2000}』|(?<!\w)'[^'\n]{3,2000}'(?!\w)|(?<!\w)‘[^’\n]{3,2000}’(?!\w)",
     re.DOTALL | re.MULTILINE,
 )
+_SHORT_QUOTE_CHARS: Final = 40
+"""So much may be a name or a title."""
 _FILLER: Final = "\x01"
 _END: Final = re.compile(r"[!?…。！？]+|\.+(?=\s|$)|\n+")
 _ABBREVIATION: Final = re.compile(
@@ -60,6 +62,15 @@ def said_facts(text: str, *, limit: int = 5) -> list[SaidFact]:
         if len(found) >= limit:
             break
     return list(found.values())
+
+
+def own_part(text: str) -> str:
+    """The text without code and what is quoted at length: what somebody pastes is not what they say of themselves."""
+    return _QUOTED.sub(lambda match: match[0] if _is_a_name(match[0]) else " ", text)
+
+
+def _is_a_name(quotation: str) -> bool:
+    return len(quotation) <= _SHORT_QUOTE_CHARS and not quotation.lstrip().startswith(("```", ">"))
 
 
 def _kind(sentence: str) -> FactKind | None:

@@ -73,7 +73,7 @@ class BoundMemories:
             MemoryNotFound: there is none here; one of somebody else is none.
         """
         found = await self._engine.get(id, owner=self.binding.owner, namespace=self.binding.namespace)
-        if found is None:
+        if found is None or found.is_quarantined:
             raise MemoryNotFound(id)
         return found
 
@@ -108,7 +108,7 @@ class BoundMemories:
     async def walking(self, **filters: Any) -> AsyncIterator[AsyncIterator[MemoryEntry]]:
         """All memories that the filters admit, in the order of remembering."""
         async with aclosing(self._engine.scan(**{**filters, **self._scope()})) as entries:  # type: ignore[type-var]
-            yield entries
+            yield (entry async for entry in entries if not entry.is_quarantined)
 
     async def context(self, goal: str, *, token_budget: int | None = None, touch: bool = True) -> ComputedContext:
         """What the kernel computes for this goal: memories, documents and packs that bear on it."""

@@ -54,8 +54,13 @@ class Candidate:
         return first, second
 
 
-def gather(by_vector: Sequence[SearchHit | PoolHit], by_text: Sequence[SearchHit | PoolHit]) -> list[Candidate]:
-    """The union of both legs' hits, with each one's place in each leg."""
+def gather(
+    by_vector: Sequence[SearchHit | PoolHit], by_text: Sequence[SearchHit | PoolHit], *, current: bool = True
+) -> list[Candidate]:
+    """The union of both legs' hits, with each one's place in each leg; nothing in quarantine.
+
+    `current` says that the legs left out what is superseded, and so what is in quarantine, already.
+    """
     candidates: dict[str, Candidate] = {}
     for rank, hit in enumerate(by_text, start=1):
         candidates[hit.entry.id] = Candidate(hit.entry, in_text=(rank, hit), text=hit.similarity)
@@ -67,7 +72,7 @@ def gather(by_vector: Sequence[SearchHit | PoolHit], by_text: Sequence[SearchHit
         candidate.vector = candidate.whole = hit.similarity
         if isinstance(candidate.view, MemoryEntry) and hit.entry.embedding is not None:
             candidate.view.embedding = hit.entry.embedding
-    return list(candidates.values())
+    return [each for each in candidates.values() if current or not each.entry.is_quarantined]
 
 
 def complete_vectors(

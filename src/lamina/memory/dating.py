@@ -35,6 +35,8 @@ BEGINNING: Final = 2_000
 def timeliness(query: str, entries: Sequence[MemoryEntry | PoolEntry], periods: Sequence[Period]) -> list[float]:
     """What is added to each entry's similarity, for each in order: by its best period, and by telling a time."""
     words = time_words(query)
+    if words is None and not periods:
+        return [0.0] * len(entries)
     return [
         max((_nearness(entry, period) for period in periods), default=0.0)
         + TELLING * (words is not None and words.search(entry.content[:BEGINNING].casefold()) is not None)

@@ -44,6 +44,11 @@ LOG_EVERY: Final = 60.0
 GAPS_COUNTED_EVERY: Final = 60.0
 """Seconds; how long gaps that another engine leaves or fills may go unnoticed: counting them reads the whole tenant."""
 
+_OTHER_LENGTH: Final = (
+    "Either configure the stored length again, or run `lamina reembed --force` (`await engine.reembed(force=True)`) "
+    "once; keyword recall works meanwhile."
+)
+
 log = logging.getLogger(__name__)
 
 
@@ -310,7 +315,7 @@ class EmbeddingSpace:
         mark = self.fingerprint
         for vector in vectors:
             if mark is not None and len(vector) != mark.dimensions:
-                raise EmbeddingDimensionError(mark.dimensions, len(vector))
+                raise EmbeddingDimensionError(mark.dimensions, len(vector), remedy=_OTHER_LENGTH)
 
     def _require_embedder(self) -> Embedder:
         if self.embedder is None:

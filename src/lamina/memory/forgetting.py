@@ -88,6 +88,22 @@ class Forgetter:
                         break
         return deleted
 
+    async def forget_ids(self, scope: Scope, ids: Sequence[str]) -> int:
+        """Delete these memories, expired or not; how many there were."""
+        deleted = 0
+        with memory_operation("delete_memory", store=scope.tenant) as operation:
+            for store in self._runtime.stores():
+                going = [entry for id in ids if (entry := await store.get(scope, id)) is not None]
+                if not going:
+                    continue
+                await self._superseder.release(going)
+                gone = await store.delete_many(scope, [entry.id for entry in going])
+                forgotten = [entry for entry, was_there in zip(going, gone, strict=True) if was_there]
+                await self._forgotten(forgotten, ForgetReason.FILTER)
+                deleted += sum(gone)
+            operation.count = deleted
+        return deleted
+
     async def clear(self) -> int:
         """Delete everything of the tenant, expired ones too; how much there was."""
         everything = MemoryFilter(now=self._runtime.clock(), expiry=Expiry.ANY)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from math import inf
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from lamina.domain.recall import HitExplanation, RecallResult, Source
@@ -58,8 +60,8 @@ def ranked(candidates: Iterable[Candidate], now: datetime, scoring: ScoringConfi
     for candidate in candidates:
         parts = components(candidate, now, scoring)
         score = total_score(parts, scoring, version=version)
-        text_rank = float("inf") if candidate.in_text is None else candidate.in_text[0]
+        text_rank = inf if candidate.in_text is None else candidate.in_text[0]
         place = (candidate.rerank is None, -score, text_rank, candidate.view.id)
         scored.append((place, Ranked(candidate, score, parts)))
-    scored.sort(key=lambda pair: pair[0])
+    scored.sort(key=itemgetter(0))
     return [each for _, each in scored]

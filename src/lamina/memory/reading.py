@@ -45,16 +45,26 @@ async def count(adapter: MemoryAdapter, scope: Scope, filter: MemoryFilter) -> i
 async def listing(
     stores: Sequence[MemoryAdapter], scope: Scope, filter: MemoryFilter, *, limit: int, offset: int
 ) -> list[MemoryEntry]:
-    """A page of what the scope and the filter admit in these stores, in `Order.RELEVANCE`."""
+    """A page of what the scope and the filter admit in these stores, in `Order.RELEVANCE`; nothing in quarantine."""
+    wanted = limit + offset
+    while True:
+        raw = await _best(stores, scope, filter, wanted)
+        found = [entry for entry in raw if not entry.is_quarantined]
+        if len(raw) < wanted or len(found) >= limit + offset:
+            return found[offset : offset + limit]
+        wanted += max(limit + offset - len(found), PAGE)
+
+
+async def _best(stores: Sequence[MemoryAdapter], scope: Scope, filter: MemoryFilter, some: int) -> list[MemoryEntry]:
     found: list[MemoryEntry] = []
     for store in stores:
         if filters_natively(store, filter):
-            options = ListOptions(scope=scope, filter=filter, limit=limit + offset, order=Order.RELEVANCE)
+            options = ListOptions(scope=scope, filter=filter, limit=some, order=Order.RELEVANCE)
             found += await store.list(options)
         else:
             found += [entry async for page in pages(store, scope, filter) for entry in page]
     found.sort(key=lambda entry: (-entry.relevance, -to_micros(entry.created_at), entry.id))
-    return found[offset : offset + limit]
+    return found[:some]
 
 
 def filters_natively(adapter: MemoryAdapter, filter: MemoryFilter) -> bool:

@@ -80,7 +80,8 @@ class Recaller:
             search.degraded.update(dict.fromkeys(by_vector.degraded + by_text.degraded))
             search.candidates = {Leg.VECTOR: len(by_vector.hits), Leg.TEXT: len(by_text.hits)}
             seen = {each.id for each in search.ranked}
-            fresh = [each for each in gather(by_vector.hits, by_text.hits) if each.view.id not in seen]
+            both = gather(by_vector.hits, by_text.hits, current=request.filter.current)
+            fresh = [each for each in both if each.view.id not in seen]
             await self._compare(fresh, search, found.cosines)
             search.ranked += self._rank(fresh, request)
             is_all = max(search.candidates.values()) < pool

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from functools import lru_cache
 from math import exp, log, log1p
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from lamina.domain.memory import MemoryEntry
 from lamina.domain.recall import ScoreBreakdown
@@ -26,6 +26,8 @@ __all__ = [
     "total_score",
 ]
 
+_LN_2: Final = log(2)
+
 Components: TypeAlias = tuple[float, float, float, float]
 """Similarity, recency, frequency and relevance, each in [0, 1]."""
 
@@ -36,8 +38,8 @@ def recency(hours: float, half_life: float, curve: str) -> float:
     The curve `exponential` is e^(-age / half_life), which is 0.368 at the age `half_life`; the
     curve `half_life` is 0.5^(age / half_life), which is 0.5 there.
     """
-    rate = log(2) if curve == "half_life" else 1.0
-    return exp(-rate * max(hours, 0.0) / half_life)
+    rate = _LN_2 if curve == "half_life" else 1.0
+    return exp(-rate * (hours if hours > 0 else 0.0) / half_life)
 
 
 @lru_cache(maxsize=1024)
@@ -48,7 +50,8 @@ def frequency(count: int, cap: int) -> float:
 
 def age_hours(entry: MemoryEntry | PoolEntry, now: datetime) -> float:
     """Hours since the memory was created or last changed or confirmed; never negative."""
-    return max(0.0, (now - entry.last_changed_at).total_seconds() / 3600)
+    hours = (now - entry.last_changed_at).total_seconds() / 3600
+    return hours if hours > 0 else 0.0
 
 
 def components(candidate: Candidate, now: datetime, scoring: ScoringConfig) -> Components:
@@ -57,8 +60,9 @@ def components(candidate: Candidate, now: datetime, scoring: ScoringConfig) -> C
     The access count is the one before this recall.
     """
     entry = candidate.view
+    similarity = candidate.similarity + candidate.support
     return (
-        min(1.0, candidate.similarity + candidate.support),
+        similarity if similarity < 1 else 1.0,
         recency(age_hours(entry, now), scoring.recency_half_life, scoring.recency_curve),
         frequency(entry.access_count, scoring.frequency_cap),
         entry.relevance,
@@ -80,7 +84,8 @@ def total_score(components: Components, scoring: ScoringConfig, *, version: int 
     """The weighted sum of the components, limited to [0, 1]; for version 1, similarity times relevance."""
     if version == 1:
         return components[0] * components[3]
-    return min(1.0, max(0.0, sum(_weighted(components, scoring))))
+    score = sum(_weighted(components, scoring))
+    return 0.0 if score < 0 else score if score < 1 else 1.0
 
 
 def _weighted(components: Components, scoring: ScoringConfig) -> Components:

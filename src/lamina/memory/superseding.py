@@ -12,24 +12,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from lamina.domain.memory import SHARED_LAYERS, MemoryEntry
+from lamina.domain.memory import SHARED_LAYERS, MemoryEntry, Trust
 from lamina.domain.scope import Scope
 from lamina.domain.text import check_name
 from lamina.errors import Conflict, InvalidInput, MemoryNotFound
 from lamina.memory.inputs import read_instant, read_reason
 from lamina.memory.runtime import Runtime
+from lamina.memory.trusting import SUPERSEDED, SUPERSEDES
 from lamina.ports.memory_adapter import MemoryAdapter, Update
 
-__all__ = ["ATTEMPTS", "Link", "Superseder", "Superseding", "announce"]
+__all__ = ["ATTEMPTS", "Link", "Superseder", "Superseding", "announce", "superseded_ids"]
 
 ATTEMPTS: Final = 100
 """How often a change is repeated on what others have written meanwhile."""
-
-SUPERSEDES: Final = "supersedes"
-"""In the metadata of the new memory: the ids of those that it supersedes."""
-
-SUPERSEDED: Final = "superseded"
-"""In the metadata of the old memory: the reason, if one was given, and the `valid_until` that it had before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +60,7 @@ class Link:
 
 def announce(by: MemoryEntry, old_ids: Iterable[str]) -> dict[str, Any]:
     """The metadata of the new memory, which names those that it supersedes."""
-    return {**by.metadata, SUPERSEDES: list(dict.fromkeys([*_named(by), *old_ids]))}
+    return {**by.metadata, SUPERSEDES: list(dict.fromkeys([*superseded_ids(by), *old_ids]))}
 
 
 class Superseder:
@@ -117,7 +112,7 @@ class Superseder:
                 return old[1]
             now = self._runtime.clock()
             updates = [(old, link.mark(old[1], now))]
-            if old[1].id not in _named(new[1]):
+            if old[1].id not in superseded_ids(new[1]):
                 updates.insert(0, (new, {"metadata": announce(new[1], [old[1].id]), "updated_at": now}))
             if await self._write(scope, updates):
                 return (await self._stored(scope, link.old.id))[1]
@@ -140,7 +135,7 @@ class Superseder:
         """
         gone = {entry.id for entry in going}
         for entry in going:
-            for old_id in _named(entry):
+            for old_id in superseded_ids(entry):
                 if old_id not in gone:
                     await self._hand_on(old_id, entry, gone)
 
@@ -233,6 +228,9 @@ def _checked(field: str, old_id: str, old: MemoryEntry | None, by: MemoryEntry) 
     if old.layer in SHARED_LAYERS and by.layer not in SHARED_LAYERS:
         problem = f"{old_id!r} lies in the {old.layer} layer, which others read, and {by.id!r} does not"
         raise InvalidInput(field, problem, "Store the new memory in a shared layer too.")
+    if by.trust is Trust.UNTRUSTED and old.trust is Trust.TRUSTED:
+        problem = f"{old_id!r} is trusted, and {by.id!r} is not"
+        raise InvalidInput(field, problem, "Store the new one as trusted if you vouch for it, or mark the old one.")
     return old
 
 
@@ -245,7 +243,7 @@ def _scope_of(entry: MemoryEntry) -> Scope:
     return Scope(entry.tenant, entry.owner)
 
 
-def _named(entry: MemoryEntry) -> list[str]:
+def superseded_ids(entry: MemoryEntry) -> list[str]:
     """The ids that it says it supersedes; whatever else somebody wrote there says nothing."""
     ids = entry.metadata.get(SUPERSEDES)
     return [each for each in ids if isinstance(each, str)] if isinstance(ids, list) else []

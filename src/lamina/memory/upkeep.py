@@ -12,9 +12,12 @@ from lamina.domain.text import check_name
 from lamina.errors import InvalidInput
 from lamina.memory.decay import DecayReport
 from lamina.memory.embedding import Progress, ReembedReport
+from lamina.memory.erasing import Erased, erase, erase_derived
 from lamina.memory.forgetting import Forgetter
 from lamina.memory.inputs import has_condition, read_age, read_cutoff, read_filter
+from lamina.memory.quarantining import Quarantine, QuarantineReceipt
 from lamina.memory.runtime import Runtime
+from lamina.memory.tombstones import Tombstones
 from lamina.ports.hooks import ForgetReason
 
 __all__ = ["Upkeep"]
@@ -26,6 +29,28 @@ class Upkeep:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._forgetter = Forgetter(runtime)
+        self._quarantine = Quarantine(runtime)
+
+    async def erase(self, owner: str) -> Erased:
+        """Delete all that is an owner's, in every layer and namespace, with what was derived from it; leave a mark.
+
+        Expired memories and former versions too. The mark, a keyed hash without content, keeps an import of what was
+        stored before from bringing it back. `Kernel.erase` does so for all that a kernel keeps.
+
+        Raises:
+            InvalidInput: no owner can have the name.
+        """
+        return await erase(self._runtime, check_name("owner", owner))
+
+    async def erased_at(self, *, owner: str | None = None, id: str | None = None) -> datetime | None:
+        """When the owner, or the memory of this id, was erased for good last; None if never."""
+        marks = Tombstones(self._runtime.adapter, self._runtime.defaults.tenant)
+        of_owner = None if owner is None else await marks.erased_at("owner", owner)
+        return of_owner if id is None else of_owner or await marks.erased_at("memory", id)
+
+    async def erase_derived(self, erased: Erased, sources: Iterable[str]) -> int:
+        """Delete what was derived from what `erase` deleted, or from these sources; how many there were."""
+        return await erase_derived(self._runtime, erased, sources)
 
     async def decay(
         self,
@@ -86,6 +111,46 @@ class Upkeep:
         if dry_run:
             return await self._forgetter.count(scope, filter)
         return await self._forgetter.forget_all(scope, filter, ForgetReason.FILTER)
+
+    async def quarantine(
+        self, *, source: str | None = None, prefix: str | None = None, owner: str | None = None
+    ) -> QuarantineReceipt:
+        """Take all memories from a source out of recall and contexts, with all that was made from them.
+
+        `source` is compared whole; `prefix` means all sources that begin so, and ends with `:`, `/` or `#`. What was
+        made from them is found by `derived_from`, through any number of steps; an owner binds all of it. What
+        they superseded holds again. Nothing is deleted: `release` takes the receipt's `id` and undoes it. Reads
+        every memory of the owner, or of the tenant.
+
+        Raises:
+            InvalidInput: not exactly one of both is given, or the prefix ends with no separator.
+        """
+        return await self._quarantine.put(self._runtime.write_scope(owner), source, prefix)
+
+    async def quarantined(self, *, owner: str | None = None) -> list[QuarantineReceipt]:
+        """What is in quarantine, by the act that put it there, the first first."""
+        return await self._quarantine.listed(self._runtime.write_scope(owner))
+
+    async def release(self, id: str, *, owner: str | None = None) -> list[str]:
+        """Undo a quarantine: what it took out is recalled again, and supersedes what it did. The ids of that.
+
+        Raises:
+            MemoryNotFound: there is no quarantine of this id (and owner), or nothing of it left.
+        """
+        return await self._quarantine.release(self._runtime.write_scope(owner), check_name("id", id))
+
+    async def forget_source(
+        self, *, source: str | None = None, prefix: str | None = None, owner: str | None = None, dry_run: bool = False
+    ) -> int:
+        """Delete what `quarantine` would take out, and return how many; `dry_run` only counts.
+
+        Raises:
+            InvalidInput: as for `quarantine`.
+        """
+        scope = self._runtime.write_scope(owner)
+        from_source, derived = await self._quarantine.affected(scope, source, prefix)
+        ids = [*from_source, *derived]
+        return len(ids) if dry_run else await self._forgetter.forget_ids(scope, ids)
 
     async def clear(self, *, confirm: bool = False) -> int:
         """Delete every memory of the tenant, expired ones too, and return how many; refused unless confirmed."""

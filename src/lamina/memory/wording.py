@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import cached_property
 
 from lamina.domain.lexical import Term, count_terms, index_terms, query_terms, similarity, term_weights
 from lamina.domain.memory import MemoryEntry
@@ -21,7 +22,7 @@ class Wording:
     """The words of a query that is asked in a scope of a store; the store is asked about them once, if at all."""
 
     def __init__(self, query: str, adapter: MemoryAdapter, scope: Scope, *, now: datetime) -> None:
-        self.terms = query_terms(query)
+        self._query = query
         self.periods = read_periods(query, now)
         self._adapter = adapter
         self._scope = scope
@@ -29,6 +30,11 @@ class Wording:
         self._known: Sequence[float] | None = None
         self._strange: list[Term] = []
         self._told: Mapping[str, float] = {}
+
+    @cached_property
+    def terms(self) -> list[Term]:
+        """What is looked for: told when it is needed first, since stems in many languages take a while."""
+        return query_terms(self._query)
 
     def learn(self, statistics: TermStatistics, similarities: Mapping[str, float]) -> None:
         """Take over what the store has told in answer to a search: statistics of the terms, and values by id."""

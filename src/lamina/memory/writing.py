@@ -9,8 +9,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from lamina.domain.filters import INT64
-from lamina.domain.memory import MemoryEntry, Unset
+from lamina.domain.memory import MemoryEntry, Trust
 from lamina.domain.scope import Scope
 from lamina.domain.validation import check_entry
 from lamina.errors import Conflict, InvalidInput, MemoryNotFound
@@ -18,6 +17,7 @@ from lamina.memory.editing import GUARDED, read_changes
 from lamina.memory.inputs import MemoryInput, build_entry, expiry, read_superseded
 from lamina.memory.runtime import Runtime
 from lamina.memory.superseding import ATTEMPTS, Link, Superseder, Superseding, announce
+from lamina.memory.trusting import confirmation, lowered, outranked, promotion, revival
 from lamina.ports.embedder import Fingerprint
 from lamina.ports.events import EventName
 from lamina.ports.memory_adapter import MemoryAdapter, Update
@@ -72,6 +72,9 @@ class Writer:
             old_ids, reason = read_superseded(given.supersedes, given.supersede_reason)
             guarded = await self._runtime.hooks.before_store(entry)
             drafts.append(None if guarded is None else _Draft(guarded, given, old_ids, reason))
+        untrusted = await lowered(self._runtime, [draft.entry for draft in drafts if draft is not None])
+        for draft in filter(None, drafts):
+            draft.entry = untrusted.get(draft.entry.id, draft.entry)
         known, fresh = _split(await self._look_up(list(filter(None, drafts))))
         links = await self._plan(known, fresh, now)
         await self._runtime.space.embed_new([draft.entry for draft in fresh])
@@ -167,9 +170,12 @@ class Writer:
         self, known: Sequence[tuple[_Draft, MemoryEntry]], fresh: Sequence[_Draft], now: datetime
     ) -> list[Link]:
         """What is to be superseded; the drafts are told of it."""
-        batch = [
-            Superseding(twin.replace(**_revival(twin, draft)), draft.old_ids, draft.reason) for draft, twin in known
-        ]
+        batch = []
+        for draft, twin in known:
+            # By a repetition that may not speak for what is stored nothing trusted is superseded either.
+            speaker = {"trust": draft.entry.trust} if outranked(twin, draft.entry) else {}
+            by = twin.replace(**revival(twin, draft.entry, draft.given), **speaker)
+            batch.append(Superseding(by, draft.old_ids, draft.reason))
         batch += [Superseding(draft.entry, draft.old_ids, draft.reason) for draft in fresh]
         if not any(each.old_ids for each in batch):
             return []
@@ -269,8 +275,11 @@ class Writer:
             _check_same(twin, new)
             store = self._runtime.store_of(twin.layer)
             scope = self._runtime.write_scope(twin.owner, twin.namespace)
+            changes = confirmation(twin, new, draft.given)
+            if not changes:
+                return twin.id
             try:
-                if await store.update(scope, twin.id, _confirmation(twin, draft), expected_revision=twin.revision):
+                if await store.update(scope, twin.id, changes, expected_revision=twin.revision):
                     return twin.id
             except Conflict:
                 pass  # somebody changed it since it was read: confirm what it is now
@@ -297,6 +306,10 @@ class Writer:
         guarded = await self._runtime.hooks.before_store(wanted)
         if guarded is None:
             raise InvalidInput("changes", "were vetoed by on_before_store", "The memory is as it was.")
+        if "trust" not in changes:
+            guarded = (await lowered(self._runtime, [guarded])).get(guarded.id, guarded)
+        elif entry.trust is Trust.UNTRUSTED and guarded.trust is Trust.TRUSTED:
+            guarded = guarded.replace(metadata={**guarded.metadata, **promotion(entry, now)})
         for field in GUARDED:
             if getattr(guarded, field) != getattr(entry, field):
                 updates[field] = getattr(guarded, field)
@@ -343,30 +356,3 @@ def _check_same(twin: MemoryEntry, new: MemoryEntry) -> None:
 
 def _saying(entry: MemoryEntry) -> tuple[str, str, str, str]:
     return entry.owner, entry.namespace, entry.layer, entry.digest
-
-
-def _confirmation(twin: MemoryEntry, draft: _Draft) -> dict[str, Any]:
-    new, given = draft.entry, draft.given
-    relevance = 1.0 if given.relevance is None else new.relevance
-    ttl = twin.ttl if isinstance(given.ttl, Unset) else new.ttl
-    confirmations = twin.metadata.get("confirmations", 0)
-    is_count = isinstance(confirmations, int) and 0 <= confirmations < INT64[-1]
-    counted = confirmations + 1 if is_count else 1
-    return {
-        "relevance": relevance,
-        "base_relevance": relevance,
-        "confidence": max(twin.confidence, new.confidence),
-        "tags": list(dict.fromkeys([*twin.tags, *new.tags])),
-        "metadata": {**twin.metadata, **new.metadata, "confirmations": counted},
-        "ttl": ttl,
-        "expires_at": expiry(new.created_at, ttl),
-        "updated_at": new.created_at,
-        **_revival(twin, draft),
-    }
-
-
-def _revival(twin: MemoryEntry, draft: _Draft) -> dict[str, Any]:
-    """What is said anew holds again; not if its own id was given, as a repeated call does."""
-    if draft.given.id is not None or twin.is_current(draft.entry.created_at):
-        return {}
-    return {"superseded_by": None, "valid_until": draft.entry.valid_until}

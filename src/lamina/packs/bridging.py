@@ -7,9 +7,10 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from lamina.domain.context import ENTRY_ID
 from lamina.domain.memory import DEFAULT_NAME, Layer, MemoryEntry, Trust
 from lamina.domain.pack import MemoryType, Pack, PackMemory, PackSource, PackType
-from lamina.domain.text import clean
+from lamina.domain.text import clean, is_blank
 from lamina.packs.inputs import PackMemoryInput, read_kind
 from lamina.packs.pack_rows import trust_of
 
@@ -56,7 +57,7 @@ def input_of(entry: MemoryEntry, pack: Pack, memory_type: MemoryType | str | Non
         confidence=entry.confidence,
         provenance=entry.source,
         tags=entry.tags,
-        metadata={**metadata, "entry_id": entry.id},
+        metadata={**metadata, ENTRY_ID: entry.id},
         expires_at=entry.expires_at,
         id=imported_id(pack, entry),
     )
@@ -76,6 +77,7 @@ def entry_of_memory(memory: PackMemory, pack: Pack) -> MemoryEntry:
     metadata |= {
         key: value for key, value in (("name", memory.name), ("provenance", memory.provenance)) if value is not None
     }
+    origin = memory.metadata.get(ENTRY_ID)
     return MemoryEntry(
         id=memory.id,
         content=clean(memory.content),
@@ -93,4 +95,5 @@ def entry_of_memory(memory: PackMemory, pack: Pack) -> MemoryEntry:
         superseded_by=memory.superseded_by,
         source=f"pack:{pack.name}",
         trust=trust_of(memory.source),
+        derived_from=[origin] if isinstance(origin, str) and not is_blank(origin) else [],
     )

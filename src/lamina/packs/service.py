@@ -13,7 +13,9 @@ from lamina.domain.pack import MemoryType, PackHit, PackMatch, PackType
 from lamina.domain.recall import AUTO, Cutoff, Results, SearchMode
 from lamina.memory.embedding import Progress, ReembedReport
 from lamina.memory.scrubbing import scrub_all
+from lamina.memory.self_checks import ask_store
 from lamina.packs.bridging import ImportReport, entry_of_memory, imported_id, input_of
+from lamina.packs.comparing import Drift, find_drift
 from lamina.packs.fading import DegradationReport, FadingStep
 from lamina.packs.inputs import read_confidence, read_entries, read_flag
 from lamina.packs.memories import PackMemories
@@ -324,19 +326,41 @@ class ContextPacks(PackMemories):
         return await self._index.purge_orphans()
 
     async def check(self) -> builtins.list[str]:
-        """Look the packs over, of whichever tenant; what is wrong, in plain words. Empty if they are sound.
+        """Look the packs over; what is wrong, in plain words. Empty if they are sound. Reads everything.
 
-        As far as the store and the adapter can look: those of SQLite can. Reads everything.
+        As far as the store and the adapter can look: those of SQLite, whichever tenant's they are, and of PostgreSQL.
+        The rows that are searched are compared with the memories that there are.
         """
-        kept: builtins.list[Any] = [self._store]
-        if await self._store.tenants():  # or a collection would be made for packs that there are not
-            await self._index.load()
-            kept.append(self._index.adapter)
         told: dict[str, None] = {}
-        for each in kept:
-            if hasattr(each, "check"):
-                told.update(dict.fromkeys(await each.check()))
-        return list(told)
+        for each in await self._kept():
+            told.update(dict.fromkeys(await ask_store(each, "check", self.tenant)))
+        return [*told, *((await self._drift()).told() if not told else ())]
+
+    async def repair(self) -> builtins.list[str]:
+        """Mend what can be made anew from the rows: the index that is searched, and what is counted; what was done.
+
+        Nothing that can be read is dropped; what it cannot mend, `check` still finds.
+        """
+        done = [one for each in await self._kept() for one in await ask_store(each, "repair", self.tenant)]
+        drift = await self._drift()
+        if drift.orphans:
+            done.append(f"{await self._index.purge_orphans()} rows of the packs' index, of no memory, were removed")
+        if drift.missing:
+            waiting = await self._index.project(await self._store.get_memories(self.tenant, drift.missing))
+            done.append(f"{len(drift.missing) - len(waiting)} memories of packs were given a row in the index")
+        return done
+
+    async def _kept(self) -> builtins.list[Any]:
+        """The store, and the adapter of the rows, if there can be some: else a collection would be made for none."""
+        if not await self._store.tenants():
+            return [self._store]
+        await self._index.load()
+        return [self._store, self._index.adapter]
+
+    async def _drift(self) -> Drift:
+        if not await self._store.tenants():
+            return Drift([], [])
+        return await find_drift(self._index, self._store, tenant=self.tenant, clock=self._clock)
 
     async def scrub(self) -> None:
         """See to it that of what has faded, was replaced or deleted nothing is left in the index's file or its log.

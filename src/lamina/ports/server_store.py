@@ -140,3 +140,10 @@ class ServerStore(ABC):
 
         False if there was nothing.
         """
+
+    @abstractmethod
+    async def forget_owner(self, tenant: str, owner: str) -> tuple[int, int]:
+        """Remove the owner's tokens, and the tenant's kept answers; how many of each there were.
+
+        All answers, since none tells whose content it holds. Requests that are being done are left.
+        """

@@ -156,6 +156,11 @@ class _GuardedEmbedder(CallableEmbedder):
         )
         self._guarded = embedder
 
+    def clear_cache(self) -> int:
+        """The guarded embedder's, if it has one."""
+        clear = getattr(self._guarded, "clear_cache", None)
+        return 0 if clear is None else int(clear())
+
     def matches_from(self, query: str) -> float:
         """The guarded embedder's."""
         with translated(self.provider):

@@ -74,6 +74,11 @@ class _Wrapper:
         """The wrapped embedder's."""
         return weighted_parts(self._embedder, query, overlap)
 
+    def clear_cache(self) -> int:
+        """Let go of all vectors that are kept, of the wrapped embedder too; how many there were."""
+        clear = getattr(self._embedder, "clear_cache", None)
+        return 0 if clear is None else int(clear())
+
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
         """The wrapped embedder's vectors."""
         return await self._embedder.embed_documents(texts)
@@ -135,6 +140,14 @@ class EmbeddingCache:
             self._vectors.move_to_end(key)
         return array("f", stored)
 
+    def clear(self) -> int:
+        """Let go of all entries; how many there were."""
+        with self._lock:
+            entries = len(self._vectors)
+            self._vectors.clear()
+            self._bytes = 0
+        return entries
+
     def put(self, key: bytes, vector: Vector) -> None:
         """Keep a copy of the vector, and drop what no longer fits."""
         stored = array("f", vector).tobytes()
@@ -161,6 +174,10 @@ class CachingEmbedder(_Wrapper):
         super().__init__(embedder)
         self._cache = EmbeddingCache() if cache is None else cache
         self._length: int | None = None
+
+    def clear_cache(self) -> int:
+        """Let go of all vectors that are kept, of every embedder that shares the cache; how many there were."""
+        return self._cache.clear() + super().clear_cache()
 
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
         """One vector per text, in order; only texts seen for the first time reach the wrapped embedder, once each."""

@@ -131,7 +131,8 @@ class Ingester:
             is_whole = await self._index.is_complete(head)
             done = is_whole and await self._store.save_document(head, expected_generation=expected)
         except LaminaError:
-            await self._clean_up([edition])
+            if not await self._may_be_in_place(head):
+                await self._clean_up([edition])
             raise
         if not done:
             await self._clean_up([edition])
@@ -139,6 +140,14 @@ class Ingester:
         if await self._clean_up(name for name in left if name != edition):
             await self._forget(head.id)
         return True
+
+    async def _may_be_in_place(self, head: Document) -> bool:
+        """Whether the head was saved though that failed, as where the answer was lost; what is noted can wait."""
+        try:
+            found = await self._store.get_documents(head.tenant, [head.id])
+        except LaminaError:
+            return True
+        return any(edition_of(each) == edition_of(head) for each in found)
 
     async def _write(self, head: Document, old: Document | None, content: str, options: ChunkOptions) -> int:
         known: dict[str, Vector] = {} if old is None else await self._index.vectors(old)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -35,7 +35,9 @@ class SummaryConfig(StrictModel):
     stand for live messages which a context has no place for. `window` is what the summarising model can
     read and write at once: a longer backlog is given to it in pieces, `max_calls` at most; beyond that,
     extracts of the backlog are. After `max_failures` failures in a row the summary is extracted without
-    the model, which is then asked again from time to time.
+    the model, which is then asked again from time to time. `foreign_facts` says what becomes of a fact that holds
+    words of a tool's result or a document and not of the user: it is refused, or with "keep" becomes a memory that
+    is untrusted.
     """
 
     tokens: Annotated[WholeNumber, Field(ge=50)] = 800
@@ -44,6 +46,7 @@ class SummaryConfig(StrictModel):
     max_calls: Annotated[WholeNumber, Field(ge=1, le=1_000)] = 16
     max_failures: Annotated[WholeNumber, Field(ge=1)] = 3
     timeout: Annotated[Number, Field(gt=0)] = 60.0
+    foreign_facts: Literal["refuse", "keep"] = "refuse"
 
     @property
     def answer_tokens(self) -> int:

@@ -131,4 +131,8 @@ class Kernel(Resource[AsyncKernel]):
     stream = blocking_iterator(AsyncKernel.stream, page=1)
     diagnose = blocking_method(AsyncKernel.diagnose)
     run_maintenance = blocking_method(AsyncKernel.run_maintenance)
+    erase = blocking_method(AsyncKernel.erase)
+    check_integrity = blocking_method(AsyncKernel.check_integrity)
+    backup = blocking_method(AsyncKernel.backup)
+    restore = blocking_method(AsyncKernel.restore)
     maintenance = blocking_manager(AsyncKernel.maintenance)

@@ -84,4 +84,5 @@ class ContextPacks(Resource[AsyncContextPacks]):
     reembed = blocking_method(AsyncContextPacks.reembed)
     purge_orphans = blocking_method(AsyncContextPacks.purge_orphans)
     check = blocking_method(AsyncContextPacks.check)
+    repair = blocking_method(AsyncContextPacks.repair)
     scrub = blocking_method(AsyncContextPacks.scrub)

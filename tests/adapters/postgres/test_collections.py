@@ -180,3 +180,28 @@ async def test_a_kernels_stores_share_connections(postgres, url):
 def _run(script, url, name, source):
     command = [sys.executable, str(script), url, name]
     return subprocess.run(command, env={"PYTHONPATH": source}, timeout=120, check=False).returncode
+
+
+@pytest.mark.parametrize(
+    ("statement", "finding", "is_mended"),
+    [
+        ("DELETE FROM {words}", "the memory 'm1' has no words in the index", True),
+        ("UPDATE {words} SET words = '{{1}}'", "the memory 'm1' is indexed with other words", True),
+        ("UPDATE {memories} SET content = 'other'", "the memory 'm1' has the digest of another content", True),
+        ("UPDATE {tenants} SET last_seq = 0", "1 memories are newer than the counter", True),
+        ("UPDATE {vectors} SET dimensions = 9", "1 vectors say another length", False),
+        ("UPDATE {memories} SET metadata_text = '['", "the row of the memory 'm1' cannot be read", False),
+    ],
+)
+async def test_a_collection_that_contradicts_itself_is_found_out(
+    postgres_url, postgres_schema, statement, finding, is_mended
+):
+    adapter = PostgresAdapter(postgres_url, schema=postgres_schema)
+    await adapter.initialize()
+    await put(adapter, memory("m1", "kiwi and lime", embedding=[1.0, 2.0]))
+    assert await adapter.check_tenant("acme") == []
+    await adapter._write(MINE, lambda collection: collection.execute(statement).rowcount)
+    assert (await adapter.check_tenant("acme"))[0].startswith(finding)
+    assert bool(await adapter.repair_tenant("acme")) == is_mended
+    assert (await adapter.check_tenant("acme") == []) == is_mended
+    await adapter.close()

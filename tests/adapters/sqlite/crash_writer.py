@@ -1,4 +1,4 @@
-"""Run by `test_processes`: writes to a file until it is killed or done, and says what it does.
+"""Run by `test_processes`: writes to a file until it is done, and says what it does.
 
 `tries` and `drops` come before a memory is stored and deleted; `stored`, `deleted` and `updated`
 come after the adapter has answered.

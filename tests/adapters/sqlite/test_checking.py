@@ -178,6 +178,51 @@ async def test_what_contradicts_itself_is_found(adapter: SqliteAdapter, rows, st
     assert any(part in each for each in findings for part in finding.split("|")), findings
 
 
+MENDED = {
+    "a text is missing": "text index was made anew from 70",
+    "a text is left over": "text index was made anew",
+    "a text is another one": "text index was made anew",
+    "the index lost a row": "text index was made anew",
+    "a vector is left over": "1 vectors of no memory were removed",
+    "a vector is cut": "6 vectors of another length",
+    "a vector is another one": "blocks and counts",
+    "a block is missing": "blocks and counts",
+    "a block holds nothing": "blocks and counts",
+    "a count is wrong": "blocks and counts",
+    "the counter went back": "counter of the order",
+    "a content is another one": "1 memories got the digest",
+    "a block is cut": "blocks and counts",
+}
+"""What can be made anew from the rows, and what is said of it; the other damages are left as they are, and found."""
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+async def test_repairing_mends_what_the_rows_tell_and_drops_nothing_that_can_be_read(
+    adapter: SqliteAdapter, rows, file: Path, damage: str
+) -> None:
+    await adapter.store_many(MINE, [memory(f"m{n}", f"note {n}", embedding=[n, 1, 2, 3]) for n in range(70)])
+    await adapter.update(MINE, "m1", {"content": "note one"})
+    rows(DAMAGE[damage][0])
+    with closing(sqlite3.connect(file)) as connection:
+        connection.text_factory = bytes
+        kept = (
+            "SELECT key, tenant, id, content, metadata FROM lamina_memories",
+            "SELECT * FROM lamina_memories_history",
+        )
+        before = [connection.execute(query).fetchall() for query in kept]
+        done = await adapter.repair()
+        assert [connection.execute(query).fetchall() for query in kept] == before
+    if damage in MENDED:
+        assert any(MENDED[damage] in each for each in done), done
+        assert await adapter.check() == []
+        assert await adapter.repair() == []
+        assert ids(await by_text(adapter, "69", limit=1)) == ["m69"]
+        assert ids(await by_vector(adapter, [2, 1, 2, 3], limit=1)) == ["m2"]
+    else:
+        findings = await adapter.check()
+        assert any(part in each for each in findings for part in DAMAGE[damage][1].split("|")), findings
+
+
 @pytest.mark.parametrize("readers", [0, 2])
 async def test_text_that_is_no_text_is_said_without_what_stands_there(opened, rows, readers: int) -> None:
     adapter = await opened(readers=readers)

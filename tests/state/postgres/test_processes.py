@@ -1,19 +1,15 @@
-"""Several processes on one thread, and processes that are killed in the middle of it."""
+"""Several processes on one thread."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import random
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import lamina
-from lamina.testing.state_contract.material import NOW, REF, ids, indexes
+from lamina.testing.state_contract.material import REF, ids, indexes
 
 WRITER = Path(__file__).with_name("append_writer.py")
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(lamina.__file__).parents[1])}
@@ -51,25 +47,3 @@ async def test_four_processes_add_500_messages_each_to_one_thread_and_none_is_lo
     places = {id: place for place, id in enumerate(ids(found))}
     assert all(places[id] + 1 == places[f"{id[:-1]}a"] for id in places if id.endswith("q")), "a pair was separated"
     assert await store.live_size(REF) == (2000, sum(each.tokens for each in found))
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL here")
-async def test_what_was_acknowledged_survives_kill_9_and_nothing_is_half_written(
-    tmp_path, store, postgres_url, postgres_schema
-):
-    chance = random.Random(20260802)
-    for attempt in range(5):
-        name = f"k{attempt}"
-        writer = Writer(tmp_path / name, postgres_url, postgres_schema, name, 100_000)
-        while not writer.said("added") and writer.process.poll() is None:  # noqa: ASYNC110 - another process
-            await asyncio.sleep(0.01)
-        await asyncio.sleep(chance.uniform(0.02, 0.2))
-        writer.process.kill()
-        assert await writer.end() == -signal.SIGKILL
-        tried, added = writer.said("tries"), writer.said("added")
-        # What was sent may still be committed after the kill; waiting for the thread's row waits for that.
-        await store.append(REF, [], now=NOW)
-        own = [id for id in ids(await store.events(REF)) if id.startswith(f"{name}-")]
-        pairs = len(own) // 2
-        assert own == [f"{name}-{count}-{part}" for count in range(pairs) for part in ("q", "a")]
-        assert len(added) <= pairs <= len(tried)

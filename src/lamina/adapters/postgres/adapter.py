@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeVar
 
 from lamina.adapters._shared.draft import Draft
 from lamina.adapters._shared.options import DEFAULT_TABLE
-from lamina.adapters.postgres import reading, words, writing
+from lamina.adapters.postgres import checking, reading, words, writing
 from lamina.adapters.postgres.analyzer import follow_analyzer
 from lamina.adapters.postgres.pgvector import Pgvector, make_index, prepare_pgvector
 from lamina.adapters.postgres.tables import TENANT, Collection, collection_of
@@ -249,6 +249,24 @@ class PostgresAdapter(MemoryAdapter):
         wanted = {} if isinstance(expected, Unset) else {key: expected}
 
         await self._write(scope, lambda collection: writing.save_meta(collection, key, value, expected=wanted, now=now))
+
+    async def check_tenant(self, tenant: str) -> builtins.list[str]:
+        """Look one tenant's memories over; what is wrong, in plain words. Empty if they are sound. Reads everything."""
+        return await self._read(Scope(tenant), checking.find_contradictions)
+
+    async def repair_tenant(self, tenant: str) -> builtins.list[str]:
+        """Make words and digests of one tenant's memories anew of their rows; what was done. Nothing is dropped."""
+        return await self._write(Scope(tenant), checking.repair)
+
+    async def scrub(self) -> None:
+        """Let the server take what was deleted out of the tables of the schema (VACUUM).
+
+        What archives of its log and backups hold stays there until they expire.
+
+        Raises:
+            AdapterError: the role may not; it has to own the tables.
+        """
+        await self._opened().vacuum()
 
     async def _update(
         self,

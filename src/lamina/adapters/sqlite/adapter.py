@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, TypeVar
 
 from lamina.adapters._shared.entry_text import pack
 from lamina.adapters._shared.options import DEFAULT_TABLE
-from lamina.adapters.sqlite import checking, reading, twins, words
+from lamina.adapters.sqlite import checking, reading, repairing, twins, words
 from lamina.adapters.sqlite.kept_codes import KEPT_BYTES, KeptCodes
 from lamina.adapters.sqlite.migrations import MIGRATIONS, CollectionTables, Migration
 from lamina.adapters.sqlite.partitions import resolve
@@ -274,6 +274,16 @@ class SqliteAdapter(MemoryAdapter):
             return await self._change(checking.find_text_damage) + await self._read(checking.find_contradictions)
         except StoreDamaged as error:
             return [error.problem]
+
+    async def repair(self) -> builtins.list[str]:
+        """Make anew what can be made of the rows: text index, blocks and counts of vectors, digests; what was done.
+
+        Content that can be read is never dropped; what it cannot mend, `check` still finds. In one transaction.
+
+        Raises:
+            StoreDamaged: pages of the file contradict each other: restore a backup.
+        """
+        return await self._change(repairing.repair)
 
     async def scrub(self) -> None:
         """See to it that nothing that was deleted is left in the file or its log.

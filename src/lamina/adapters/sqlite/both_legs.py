@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lamina.adapters.sqlite.exact_words import ExactWords, suits
 from lamina.adapters.sqlite.nearest import cosines_of, nearest
 from lamina.adapters.sqlite.partitions import expected_dimensions, resolve
 from lamina.adapters.sqlite.reading import meta_value, rows_by_key
 from lamina.adapters.sqlite.rows import ID, StoredEntry
-from lamina.adapters.sqlite.small_scope import SmallScope, is_small
 from lamina.adapters.sqlite.tables import Collection
 from lamina.adapters.sqlite.vectors import read_vectors
 from lamina.domain.lexical import Term
@@ -23,15 +23,15 @@ __all__ = ["are_comparable", "search_both"]
 def search_both(
     collection: Collection, query: bytes | None, terms: Sequence[Term], options: SearchOptions, *, meta_key: str
 ) -> BothLegs | None:
-    """As `MemoryAdapter.search_both`, with a packed vector; None where the two may better run side by side."""
+    """As `MemoryAdapter.search_both`, with a packed vector; None where the words are better looked for by bm25."""
     whole = resolve(collection, options.scope)
-    if not is_small(whole):
+    if terms and not suits(whole, options.filter):
         return None
     reach = whole if options.filter.layers is None else resolve(collection, options.scope, options.filter.layers)
     near: dict[int, float] = {}
     if query is not None and are_comparable(collection, query, options.scope):
         near = dict(nearest(collection, query, reach, options))
-    words = SmallScope(collection, terms, whole, options.filter.now) if terms else None
+    words = ExactWords(collection, terms, whole, options.filter.now) if terms else None
     held = {} if words is None else words.best(reach, options)
     rows = rows_by_key(collection, dict.fromkeys([*near, *held]))
     best = sorted(held.items(), key=lambda pair: (-pair[1], rows[pair[0]][ID]))[: options.limit]

@@ -14,7 +14,7 @@ from lamina.domain.lexical import index_terms
 from lamina.domain.validation import check_entry
 from lamina.errors import InvalidInput, InvalidType, StoreDamaged
 
-__all__ = ["find_contradictions", "find_text_damage"]
+__all__ = ["count_of", "find_contradictions", "find_text_damage", "integrity", "stale_texts", "wrong_codes"]
 
 SHOWN: Final = 5
 """Most findings of one kind; more of the same tell nothing new."""
@@ -76,14 +76,25 @@ def find_contradictions(collection: Collection) -> list[str]:
         connection.text_factory = str
 
 
+def integrity(collection: Collection) -> list[str]:
+    """What SQLite itself finds wrong, a few lines at most."""
+    return [row[0] for row in collection.execute(f"PRAGMA integrity_check({SHOWN})") if row[0] != "ok"]
+
+
+def count_of(collection: Collection, meaning: str) -> int:
+    """How many there are of what there must be none of, by its name in the findings."""
+    (wrong,) = collection.execute(_COUNTED[meaning]).fetchone()
+    return int(wrong)
+
+
 def _find(collection: Collection) -> list[str]:
-    findings = [row[0] for row in collection.execute(f"PRAGMA integrity_check({SHOWN})") if row[0] != "ok"]
+    findings = integrity(collection)
     findings += [f"{row[0]}: a reference leads nowhere" for row in collection.execute("PRAGMA foreign_key_check")]
-    for meaning, query in _COUNTED.items():
-        (wrong,) = collection.execute(query).fetchone()
+    for meaning in _COUNTED:
+        wrong = count_of(collection, meaning)
         if wrong:
             findings.append(f"{wrong} {meaning}")
-    for find in (_bad_entries, _bad_versions, _stale_texts, _wrong_codes):
+    for find in (_bad_entries, _bad_versions, stale_texts, wrong_codes):
         found = list(find(collection))
         findings += found[:SHOWN]
         if len(found) > SHOWN:
@@ -118,14 +129,15 @@ def _bad_versions(collection: Collection) -> Iterator[str]:
             yield f"the former version {revision} of the memory with the seq {seq} cannot be read"
 
 
-def _stale_texts(collection: Collection) -> Iterator[str]:
+def stale_texts(collection: Collection) -> Iterator[str]:
+    """Whose words in the index are not those of its content."""
     query = "SELECT m.id, m.content, {text}.terms FROM {memories} AS m JOIN {text} ON {text}.rowid = m.key"
     for id, content, terms in collection.execute(query):
         if " ".join(index_terms(content)) != terms:
             yield f"the memory {id!r} is indexed with other words than it holds"
 
 
-def _wrong_codes(collection: Collection) -> Iterator[str]:
+def wrong_codes(collection: Collection) -> Iterator[str]:
     """Each block is made anew from the exact vectors of its members and compared."""
     from lamina.adapters.sqlite import codes  # here, because numpy takes longer to import than all the rest
 

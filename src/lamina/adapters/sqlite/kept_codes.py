@@ -23,7 +23,7 @@ KEPT_BYTES: Final = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Codes:
-    """A partition's vectors: those that stand in blocks by their codes, the others exact."""
+    """A partition's vectors: those that stand in blocks by their codes, the others scaled to length 1."""
 
     state: int
     keys: NDArray[np.int64]

@@ -18,7 +18,7 @@ from lamina.databases.sqlite.failures import BACKEND
 from lamina.domain.lexical import ANALYZER_VERSION, index_terms
 from lamina.errors import ConfigError, StoreDamaged
 
-__all__ = ["MIGRATIONS", "CollectionTables", "Migration"]
+__all__ = ["MIGRATIONS", "CollectionTables", "Migration", "index_anew"]
 
 Migration: TypeAlias = Callable[[Collection], None]
 
@@ -73,12 +73,21 @@ class CollectionTables(Component):
 
     def _refresh(self, connection: sqlite3.Connection) -> None:
         """Index all contents anew, because this version of the analyzer gives other terms."""
-        collection = Collection(connection, self._tables)
-        collection.execute("DROP TABLE {text}")
-        _create_text_index(collection)
+        index_anew(Collection(connection, self._tables))
+
+
+def index_anew(collection: Collection) -> None:
+    """Make the text index of the contents as they are; text that is no UTF-8 is indexed as far as it is."""
+    collection.execute("DROP TABLE {text}")
+    _create_text_index(collection)
+    connection = collection.connection
+    former, connection.text_factory = connection.text_factory, lambda data: data.decode("utf-8", "replace")
+    try:
         contents = collection.execute("SELECT key, content FROM {memories} ORDER BY key")
         rows = ((key, " ".join(index_terms(content))) for key, content in contents)
         collection.execute_many("INSERT INTO {text} (rowid, terms) VALUES (?, ?)", rows)
+    finally:
+        connection.text_factory = former
 
 
 def _step(tables: Tables, migration: Migration) -> Step:

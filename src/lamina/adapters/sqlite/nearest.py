@@ -7,29 +7,29 @@ out what their known difference proves to be farther away than the `limit`-th be
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lamina.adapters._shared.where_sql import Sql, conjunction, is_plain, json_list
+from lamina.adapters._shared.where_sql import Sql, conjunction, is_plain
 from lamina.adapters.sqlite.block_layout import BLOCK
 from lamina.adapters.sqlite.codes import as_rows, cosines, decode, unit
+from lamina.adapters.sqlite.exact_words import admitted_keys
 from lamina.adapters.sqlite.kept_codes import Codes
 from lamina.adapters.sqlite.partitions import LAST, Reach
-from lamina.adapters.sqlite.reading import condition_of, keys_left_out
+from lamina.adapters.sqlite.reading import condition_of, ids_by_key, keys_left_out
 from lamina.adapters.sqlite.reading_codes import kept_or_read
-from lamina.adapters.sqlite.small_scope import admitted_keys
 from lamina.adapters.sqlite.tables import Collection
 from lamina.adapters.sqlite.vectors import read_vectors
-from lamina.databases.sqlite.failures import damaged
 from lamina.ports.memory_adapter import SearchOptions
 
 __all__ = ["cosines_of", "nearest"]
 
 Keys = NDArray[np.int64]
+Near = NDArray[np.float32]
 Numbers = NDArray[np.float64]
 
 AT_ONCE: Final = 8
@@ -50,11 +50,12 @@ def nearest(collection: Collection, query: bytes, reach: Reach, options: SearchO
         return []
     wanted = as_rows([query])[0]
     if is_plain(options.filter):
-        gone = np.array(keys_left_out(collection, reach, options.filter), np.int64)
         keys, near, off = _first_look(collection, wanted, reach)
-        seen = ~np.isin(keys, gone)
-        candidates = _contenders(keys[seen], near[seen], off[seen], options.limit)
-        return _best(collection, wanted, candidates, options.limit)
+        gone = keys_left_out(collection, reach, options.filter)
+        if gone:
+            seen = ~np.isin(keys, gone)
+            keys, near, off = keys[seen], near[seen], off[seen]
+        return _best(collection, wanted, _contenders(keys, near, off, options.limit), options.limit)
     has_vector = collection.tables.sql("EXISTS (SELECT 1 FROM {vectors} AS v WHERE v.key = m.key)")
     condition = conjunction([condition_of(collection, options.filter), Sql(has_vector)])
     admitted = np.array(admitted_keys(collection, reach, condition), np.int64)
@@ -74,7 +75,7 @@ def cosines_of(collection: Collection, query: bytes, keys: Iterable[int]) -> dic
     return dict(zip(vectors, exact.tolist(), strict=True))
 
 
-def _contenders(keys: Keys, near: Numbers, off: Numbers, limit: int) -> Keys:
+def _contenders(keys: Keys, near: Near, off: Near, limit: int) -> Keys:
     """The keys that can be among the `limit` best: no other can, whatever its exact cosine."""
     if len(keys) <= limit:
         return keys
@@ -84,35 +85,40 @@ def _contenders(keys: Keys, near: Numbers, off: Numbers, limit: int) -> Keys:
     return contenders
 
 
-def _first_look(collection: Collection, wanted: Numbers, reach: Reach) -> tuple[Keys, Numbers, Numbers]:
+def _first_look(collection: Collection, wanted: Numbers, reach: Reach) -> tuple[Keys, Near, Near]:
     """Of all vectors in reach: keys, cosines, and how far those may be off."""
-    parts = [(np.empty(0, np.int64), np.empty(0), np.empty(0))]
+    direction = unit(wanted[None])[0].astype(np.float32)
     kept = kept_or_read(collection, reach)
     if kept is not None:
-        for codes in kept:
-            parts += _of_partition(codes, wanted)
-    else:
-        parts += _coded(collection, wanted, reach)
-        parts += _loose(collection, wanted, reach)
+        return _of_kept(kept, direction)
+    parts = [(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.float32))]
+    parts += _coded(collection, direction, reach)
+    parts += _loose(collection, direction, reach)
     keys, near, off = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     taken = keys & LAST != 0  # the others are empty slots
     return keys[taken], near[taken], off[taken]
 
 
-def _of_partition(codes: Codes, wanted: Numbers) -> Iterator[tuple[Keys, Numbers, Numbers]]:
-    """What was kept of a partition."""
-    if len(codes.keys):
-        direction = unit(wanted[None])[0].astype(np.float32)
-        near = np.empty(len(codes.keys), np.float32)
-        for start in range(0, len(near), ROWS):
+def _of_kept(kept: Sequence[Codes], direction: Near) -> tuple[Keys, Near, Near]:
+    """What was kept of partitions."""
+    number = sum(len(codes.keys) + len(codes.loose_keys) for codes in kept)
+    keys, near, off = np.empty(number, np.int64), np.empty(number, np.float32), np.zeros(number, np.float32)
+    end = 0
+    for codes in kept:
+        begin, end = end, end + len(codes.keys)
+        keys[begin:end] = codes.keys
+        off[begin:end] = codes.differences
+        for start in range(0, len(codes.keys), ROWS):
             rows = codes.codes[start : start + ROWS]
             widened = _room(rows.shape)
             np.copyto(widened, rows)
-            np.matmul(widened, direction, out=near[start : start + ROWS])
-        yield codes.keys, (near * codes.steps).astype(np.float64), codes.differences.astype(np.float64)
-    if len(codes.loose_keys):
-        exact = cosines(codes.loose.astype(np.float64), wanted)
-        yield codes.loose_keys, exact, np.zeros(len(exact))
+            np.matmul(widened, direction, out=near[begin + start : begin + start + len(rows)])
+        near[begin:end] *= codes.steps
+        begin, end = end, end + len(codes.loose_keys)
+        if begin < end:
+            keys[begin:end] = codes.loose_keys
+            np.matmul(codes.loose, direction, out=near[begin:end])
+    return keys, near, off
 
 
 class _Rooms(threading.local):
@@ -131,9 +137,8 @@ def _room(shape: tuple[int, ...]) -> NDArray[np.float32]:
     return _rooms.room[:size].reshape(shape)
 
 
-def _coded(collection: Collection, wanted: Numbers, reach: Reach) -> Iterator[tuple[Keys, Numbers, Numbers]]:
+def _coded(collection: Collection, direction: Near, reach: Reach) -> Iterator[tuple[Keys, Near, Near]]:
     """What stands in blocks, by its codes."""
-    direction = unit(wanted[None])[0].astype(np.float32)
     query = "SELECT b.key, b.data FROM {partitions} AS p CROSS JOIN {blocks} AS b ON b.key {in_partition} WHERE {reach}"
     rows = collection.execute(query, reach.condition.parameters, reach=reach.condition.text)
     while chunk := list(islice(rows, AT_ONCE)):
@@ -144,16 +149,16 @@ def _coded(collection: Collection, wanted: Numbers, reach: Reach) -> Iterator[tu
         yield keys.ravel(), near.ravel(), blocks["differences"].ravel()
 
 
-def _loose(collection: Collection, wanted: Numbers, reach: Reach) -> Iterator[tuple[Keys, Numbers, Numbers]]:
-    """What stands in no block yet, exactly."""
+def _loose(collection: Collection, direction: Near, reach: Reach) -> Iterator[tuple[Keys, Near, Near]]:
+    """What stands in no block yet."""
     query = (
         "SELECT v.key, v.data FROM {partitions} AS p CROSS JOIN {vectors} AS v INDEXED BY {vectors_loose} "
         "ON v.block IS NULL AND v.key {in_partition} WHERE {reach}"
     )
     rows = collection.execute(query, reach.condition.parameters, reach=reach.condition.text).fetchall()
     if rows:
-        exact = cosines(as_rows([data for _, data in rows]), wanted)
-        yield np.array([key for key, _ in rows], np.int64), exact, np.zeros(len(rows))
+        near = unit(as_rows([data for _, data in rows])).astype(np.float32) @ direction
+        yield np.array([key for key, _ in rows], np.int64), near, np.zeros(len(rows), np.float32)
 
 
 def _best(collection: Collection, wanted: Numbers, candidates: Keys, limit: int) -> list[tuple[int, float]]:
@@ -166,9 +171,6 @@ def _best(collection: Collection, wanted: Numbers, candidates: Keys, limit: int)
     if len(keys) > limit:  # all that are as close as the last one, so that their ids decide
         tied = exact >= np.partition(exact, len(keys) - limit)[len(keys) - limit]
         keys, exact = keys[tied], exact[tied]
-    query = "SELECT key, id FROM {memories} WHERE key IN (SELECT value FROM json_each(?))"
-    ids = dict(collection.execute(query, (json_list(keys.tolist()),)).fetchall())
-    if len(ids) < len(keys):
-        raise damaged("a vector belongs to no memory")
-    ranked = sorted(zip(keys.tolist(), exact.tolist(), strict=True), key=lambda pair: (-pair[1], ids[pair[0]]))
+    ids = ids_by_key(collection, keys.tolist()) if len(np.unique(exact)) < len(exact) else {}
+    ranked = sorted(zip(keys.tolist(), exact.tolist(), strict=True), key=lambda pair: (-pair[1], ids.get(pair[0], "")))
     return ranked[:limit]

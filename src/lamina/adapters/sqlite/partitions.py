@@ -23,20 +23,29 @@ LAST: Final = 0xFFFFFFFF
 FEW: Final = 16
 """Up to so many partitions are read one range after the other; more are joined."""
 
+MANY: Final = 4096
+"""Up to so many partitions are known by their numbers."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The partitions that a scope admits: as a condition on `p`, and as numbers if they are few."""
+    """The partitions that a scope admits: as a condition on `p`, and as numbers."""
 
     condition: Sql
-    few: tuple[int, ...] | None
+    ids: tuple[int, ...] | None
+    """Their numbers; None if they are too many to be told."""
     size: int | None = None
-    """How many memories those few ever held: at least as many as they hold."""
+    """How many memories those ever held: at least as many as they hold."""
+
+    @property
+    def few(self) -> tuple[int, ...] | None:
+        """Their numbers, if they are few."""
+        return self.ids if self.ids is not None and len(self.ids) <= FEW else None
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing can be in there."""
-        return self.few == ()
+        return self.ids == ()
 
 
 def partition_of(key: int) -> int:
@@ -53,13 +62,14 @@ def resolve(collection: Collection, scope: Scope, layers: frozenset[Layer] | Non
     """The partitions that the scope admits, of these layers or of all."""
     condition = scope_sql(scope, layers)
     query = "SELECT p.id, p.last FROM {partitions} AS p WHERE {condition} LIMIT ?"
-    parameters = (*condition.parameters, FEW + 1)
+    parameters = (*condition.parameters, MANY + 1)
     rows = collection.execute(query, parameters, condition=condition.text).fetchall()
-    if len(rows) > FEW:
+    if len(rows) > MANY:
         return Reach(condition, None)
     ids = tuple(id for id, _ in rows)
-    marks = ", ".join("?" * len(ids))
-    return Reach(Sql(f"p.id IN ({marks})", ids), ids, sum(last for _, last in rows))
+    if len(ids) <= FEW:
+        condition = Sql(f"p.id IN ({', '.join('?' * len(ids))})", ids)
+    return Reach(condition, ids, sum(last for _, last in rows))
 
 
 def expected_dimensions(collection: Collection, tenant: str) -> int | None:

@@ -106,7 +106,7 @@ def count(collection: Collection, reach: Reach, filter: MemoryFilter) -> int:
     if is_plain(filter):  # indexes tell, without reading a row
         gone = left_out(collection, reach, filter)
         (number,) = collection.execute("SELECT count(*) FROM ({gone})", gone.parameters, gone=gone.text).fetchone()
-        return _count(collection, reach, Sql("1")) - int(number)
+        return _count_all(collection, reach) - int(number)
     if filter.has_embedding is False and not _may_lack_vectors(collection, reach):
         return 0
     return _count(collection, reach, condition_of(collection, filter))
@@ -253,6 +253,16 @@ def _may_lack_vectors(collection: Collection, reach: Reach) -> bool:
     partitions = collection.execute(query, reach.condition.parameters, reach=reach.condition.text).fetchall()
     query = "SELECT count(*) FROM {memories} WHERE partition = ?"
     return any(collection.execute(query, (id,)).fetchone() != (vectors,) for id, vectors in partitions)
+
+
+def _count_all(collection: Collection, reach: Reach) -> int:
+    """How many entries are in reach; none are counted where as many have vectors as ever came."""
+    query = "SELECT p.id, p.last, p.vectors FROM {partitions} AS p WHERE {reach}"
+    partitions = collection.execute(query, reach.condition.parameters, reach=reach.condition.text).fetchall()
+    query = "SELECT count(*) FROM {memories} WHERE partition = ?"
+    return sum(
+        last if last == vectors else collection.execute(query, (id,)).fetchone()[0] for id, last, vectors in partitions
+    )
 
 
 def _count(collection: Collection, reach: Reach, condition: Sql) -> int:

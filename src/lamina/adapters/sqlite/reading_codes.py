@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from lamina.adapters.sqlite.codes import decode
+from lamina.adapters.sqlite.codes import as_rows, decode, unit
 from lamina.adapters.sqlite.kept_codes import Codes
 from lamina.adapters.sqlite.partitions import FEW, Reach, bounds
 from lamina.adapters.sqlite.tables import Collection
@@ -47,7 +47,9 @@ def _read(collection: Collection, partition: int, state: int) -> Codes:
     query = "SELECT key, data FROM {vectors} INDEXED BY {vectors_loose} WHERE block IS NULL AND key BETWEEN ? AND ?"
     loose = collection.execute(query, bounds(partition)).fetchall()
     loose_keys = np.array([key for key, _ in loose], np.int64)
-    exact = np.frombuffer(b"".join(packed for _, packed in loose), "<f4").reshape(len(loose), -1 if loose else 0)
+    exact = np.empty((0, 0), np.float32)
+    if loose:
+        exact = unit(as_rows([packed for _, packed in loose])).astype(np.float32)
     if not data:
         empty = np.empty(0, np.float32)
         return Codes(state, np.empty(0, np.int64), np.empty((0, 0), np.int8), empty, empty, loose_keys, exact)

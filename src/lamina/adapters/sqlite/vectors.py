@@ -69,6 +69,14 @@ class VectorWriter:
         self._growth[partition] -= dropped.rowcount
         return dropped.rowcount
 
+    def rebuild(self, partition: int, growth: int) -> None:
+        """Let all vectors of the partition be loose, for `flush` to seal anew; there are `growth` more than said."""
+        self._collection.execute("DELETE FROM {blocks} WHERE key BETWEEN ? AND ?", bounds(partition))
+        query = "UPDATE {vectors} SET block = NULL, slot = NULL WHERE key BETWEEN ? AND ?"
+        self._collection.execute(query, bounds(partition))
+        self._opened.add(partition)
+        self._growth[partition] += growth
+
     def flush(self) -> dict[int, tuple[int, int | None]]:
         """Write the pending vectors and seal what fills a block.
 

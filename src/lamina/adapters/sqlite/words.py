@@ -1,4 +1,4 @@
-"""Keyword search: in a small scope exact, in a large one a pool by bm25, ranked by lexical similarity.
+"""Keyword search: exact, but in a very large scope a pool by bm25, ranked by lexical similarity.
 
 What users write never is grammar: each term of the query is quoted, and the terms are joined by OR.
 """
@@ -13,9 +13,9 @@ from operator import itemgetter
 from typing import Any, Final
 
 from lamina.adapters._shared.where_sql import Sql, is_plain
+from lamina.adapters.sqlite.exact_words import ExactWords, suits, texts_of
 from lamina.adapters.sqlite.partitions import Reach, bounds, resolve
 from lamina.adapters.sqlite.reading import condition_of, count, ids_by_key, left_out
-from lamina.adapters.sqlite.small_scope import SmallScope, is_small, texts_of
 from lamina.adapters.sqlite.tables import Collection
 from lamina.domain.filters import MemoryFilter
 from lamina.domain.lexical import MIN_DOCUMENTS_FOR_WEIGHTS, Matcher, Term, term_weights
@@ -32,13 +32,13 @@ def matching(
 ) -> list[tuple[int, float]]:
     """The keys and similarities of the entries in reach that hold some of the terms, best first.
 
-    Equally similar ones go by bm25 where the scope is large, then by id.
+    Equally similar ones go by bm25 where that chose them, then by id.
     """
     if reach.is_empty:
         return []
     whole = reach if options.filter.layers is None else resolve(collection, options.scope)
-    if is_small(whole):
-        best = SmallScope(collection, terms, whole, options.filter.now).best(reach, options)
+    if suits(whole, options.filter):
+        best = ExactWords(collection, terms, whole, options.filter.now).best(reach, options)
         ids = ids_by_key(collection, best)
         return sorted(best.items(), key=lambda pair: (-pair[1], ids[pair[0]]))[: options.limit]
     pool = _pool(collection, terms, reach, options)

@@ -142,6 +142,10 @@ class Writing:
         partitions = self._collection.execute(query, admitted.parameters, admitted=admitted.text).fetchall()
         return sum(self._vectors.drop(partition) for (partition,) in partitions)
 
+    def rebuild_vectors(self, partition: int, growth: int) -> None:
+        """Make the blocks of the partition anew from its vectors, of which it has `growth` more than it says."""
+        self._vectors.rebuild(partition, growth)
+
     def expect_meta(self, scope: Scope, expected_meta: Mapping[str, str | None]) -> None:
         """Raise `Conflict` if one of these keys has another value."""
         for key, expected in expected_meta.items():

@@ -6,8 +6,11 @@ import asyncio
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Mapping
+from contextlib import closing
 from functools import partial
 from typing import Final, Self, TypeVar
+
+from psycopg.sql import SQL, Identifier
 
 from lamina.databases.postgres.address import parse_url
 from lamina.databases.postgres.connections import Connections
@@ -103,6 +106,10 @@ class PostgresDatabase:
     def limits(self) -> Limits:
         """What it was given."""
         return self._limits
+
+    def connect(self) -> Connection:
+        """A session of its own, without a transaction, for its maker to close."""
+        return connect(self._address, self._limits)
 
     def join(self, component: Component | None) -> Handle:
         """Become a user with these tables, or with none. Call `prepare` of what is returned, and `leave` at the end."""
@@ -210,6 +217,22 @@ class Handle:
 
         place = None if lane is None else (component.name, component.schema.name, lane)
         return await self._run(change, place, settings=settings)
+
+    async def vacuum(self) -> None:
+        """Let the server take what was deleted out of all tables of this user's schema, on a connection of its own.
+
+        Raises:
+            AdapterError: the role may not; it has to own the tables.
+        """
+        schema = self._tables().schema.name
+
+        def work() -> None:
+            with translated(str(self._database)), closing(self._database.connect()) as connection:
+                query = "SELECT tablename FROM pg_tables WHERE schemaname = %s ORDER BY tablename"
+                for (table,) in connection.execute(query, (schema,)).fetchall():
+                    connection.execute(SQL("VACUUM (ANALYZE) {}").format(Identifier(schema, table)))
+
+        await asyncio.to_thread(work)
 
     def _tables(self) -> Component:
         if self._component is None:

@@ -20,6 +20,7 @@ from lamina.kernel.parts import Parts
 from lamina.memory.earlier import mark_of
 from lamina.memory.embedding import EmbeddingSpace
 from lamina.memory.reading import count, pages
+from lamina.memory.self_checks import ask_store
 from lamina.ports.clock import Clock
 from lamina.settings import LaminaConfig
 
@@ -144,7 +145,5 @@ async def _damages(parts: Parts) -> list[str]:
     told: dict[str, None] = {}
     stores: list[Any] = [parts.memory.adapter, parts.chunks, parts.state]
     for store in stores:
-        check = getattr(store, "check", None)
-        if check is not None:
-            told.update(dict.fromkeys(await check()))
+        told.update(dict.fromkeys(await ask_store(store, "check", parts.memory.tenant)))
     return list(told)

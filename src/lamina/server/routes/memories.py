@@ -14,17 +14,22 @@ from lamina.server.paging import Page, Paging, Position
 from lamina.server.preconditions import OptionalPrecondition, Precondition, set_etag
 from lamina.server.routes.segments import SegmentRoute
 from lamina.server.wire.memories import (
+    AllQuarantined,
     Counted,
     Forget,
     Memory,
     MemoryChanges,
     NewMemories,
     NewMemory,
+    OfSource,
+    Quarantined,
     Recall,
     Recalled,
+    Released,
     Stored,
     StoredMany,
     Superseding,
+    ToRelease,
     recalled_json,
 )
 from lamina.server.wire.strict import Name, Tag
@@ -92,6 +97,27 @@ async def forget_memories(caller: Writer, body: Forget) -> Counted:
         **conditions, older_than=body.older_than, dry_run=body.dry_run
     )
     return Counted(count=forgotten, dry_run=body.dry_run)
+
+
+@router.post("/quarantine", summary="Take a source out of recall")
+async def quarantine_source(caller: Writer, body: OfSource) -> Quarantined:
+    """With all that was made from it. Nothing is deleted: the release of its `id` undoes it."""
+    engine = caller.kernel.memory_engine
+    given = {"source": body.source, "prefix": body.prefix, "owner": caller.owner(body.owner)}
+    return Quarantined.of(await engine.quarantine(**given))
+
+
+@router.get("/quarantine", summary="What is in quarantine")
+async def list_quarantined(caller: Reader, owner: Name | None = None) -> AllQuarantined:
+    """By the act that put it there, the first first."""
+    acts = await caller.kernel.memory_engine.quarantined(owner=caller.owner(owner))
+    return AllQuarantined(data=[Quarantined.of(each) for each in acts])
+
+
+@router.post("/release", summary="Undo a quarantine")
+async def release_source(caller: Writer, body: ToRelease) -> Released:
+    """What it took out is recalled again."""
+    return Released(ids=await caller.kernel.memory_engine.release(body.id, owner=caller.owner(body.owner)))
 
 
 @router.get("/{id}", summary="One memory")

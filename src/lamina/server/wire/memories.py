@@ -11,6 +11,7 @@ from pydantic_core import to_json
 
 from lamina.domain.memory import Layer, MemoryEntry, Trust
 from lamina.domain.recall import Degraded, RecallResult, Results, ScoreBreakdown, SearchMode, Source
+from lamina.memory.quarantining import QuarantineReceipt
 from lamina.server.wire.strict import (
     BY_VALUE,
     Flag,
@@ -27,18 +28,23 @@ from lamina.server.wire.strict import (
 )
 
 __all__ = [
+    "AllQuarantined",
     "Counted",
     "Forget",
     "Memory",
     "MemoryChanges",
     "NewMemories",
     "NewMemory",
+    "OfSource",
+    "Quarantined",
     "Recall",
     "Recalled",
+    "Released",
     "Selection",
     "Stored",
     "StoredMany",
     "Superseding",
+    "ToRelease",
     "recalled_json",
 ]
 
@@ -194,6 +200,48 @@ class Forget(Selection):
     def has_condition(self) -> bool:
         """Whether it says which: a token's own owner does not."""
         return any(getattr(self, name) for name in (*_SELECTION, "older_than"))
+
+
+class OfSource(StrictBody):
+    """Everything from a source: the whole of its name, or how the names of several begin, up to a `:`, `/` or `#`."""
+
+    source: Name | None = None
+    prefix: Name | None = None
+    owner: Name | None = None
+
+
+class ToRelease(StrictBody):
+    """The quarantine to undo."""
+
+    id: Name
+    owner: Name | None = None
+
+
+class Quarantined(BaseModel):
+    """What one quarantine took out of recall: ids of what came from the source, and of what was made from that."""
+
+    id: str
+    at: datetime
+    source: str
+    from_source: list[str]
+    derived: list[str]
+
+    @classmethod
+    def of(cls, receipt: QuarantineReceipt) -> Self:
+        """The receipt on the wire."""
+        return cls(**{name: getattr(receipt, name) for name in cls.model_fields})
+
+
+class AllQuarantined(BaseModel):
+    """What is in quarantine, the first first."""
+
+    data: list[Quarantined]
+
+
+class Released(BaseModel):
+    """The memories that are recalled again."""
+
+    ids: list[str]
 
 
 class Hit(BaseModel):

@@ -31,7 +31,7 @@ from lamina.domain.storable_pack import (
 from lamina.domain.text import check_name
 from lamina.domain.validation import check_instant
 from lamina.ports.pack_store import PackStore
-from lamina.state.postgres import pack_changes, pack_due, pack_heads, pack_reading
+from lamina.state.postgres import checking, pack_changes, pack_due, pack_heads, pack_reading
 from lamina.state.postgres.joined_store import JoinedStore
 from lamina.state.postgres.pack_rows import PACK_FRAGMENTS
 
@@ -214,6 +214,16 @@ class PostgresPackStore(JoinedStore, PackStore):
 
     async def tenants(self) -> list[str]:
         return await self._opened().read(pack_heads.tenants, settings={"lamina.all_tenants": "yes"})
+
+    async def check(self) -> list[str]:
+        """Look the packs of all tenants over; what is wrong, in plain words. Empty if they are sound. Reads all."""
+        found = [await self._read(tenant, checking.find_contradictions_of_packs) for tenant in await self.tenants()]
+        return [finding for each in found for finding in each]
+
+    async def repair(self) -> list[str]:
+        """Mend what the rows themselves tell, such as when a memory is due; what was done. No row is dropped."""
+        done = [await self._change(tenant, checking.repair_packs) for tenant in await self.tenants()]
+        return [each for of_tenant in done for each in of_tenant]
 
     async def _read(self, tenant: str, work: Callable[[Session], T]) -> T:
         return await self._opened().read(work, settings={"lamina.tenant": tenant})

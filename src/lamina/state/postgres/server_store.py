@@ -123,6 +123,10 @@ class PostgresServerStore(JoinedStore, ServerStore):
         check_names(tenant=tenant)
         return await self._write(lambda session: tokens.forget_tenant(session, tenant))
 
+    async def forget_owner(self, tenant: str, owner: str) -> tuple[int, int]:
+        check_names(tenant=tenant, owner=owner)
+        return await self._write(lambda session: tokens.forget_owner(session, tenant, owner))
+
     def _lease(self, now: datetime, until: datetime, *, end_name: str) -> tuple[datetime | None, timedelta]:
         """When it begins, if the database's clock does not say so, and how long it lasts."""
         at, end = check_interval(now, until, end_name=end_name)

@@ -29,7 +29,7 @@ from lamina.domain.text import check_name
 from lamina.domain.thread import Summary, Thread, ThreadEvent, ThreadKind, ThreadRef, ThreadStatus
 from lamina.domain.validation import check_instant
 from lamina.ports.state_store import StateStore
-from lamina.state.postgres import documents, messages, summaries, threads
+from lamina.state.postgres import checking, documents, messages, summaries, threads
 from lamina.state.postgres.joined_store import JoinedStore
 from lamina.state.postgres.rows import FRAGMENTS
 
@@ -238,6 +238,14 @@ class PostgresStateStore(JoinedStore, StateStore):
         check_name("id", id)
         check_expected("expected_generation", expected_generation)
         return await self._write(lambda session: documents.delete_document(session, tenant, id, expected_generation))
+
+    async def check(self) -> list[str]:
+        """Look the state of all tenants over; what is wrong, in plain words. Empty if it is sound. Reads everything."""
+        return await self._read(checking.find_contradictions)
+
+    async def repair(self) -> list[str]:
+        """Mend what the rows themselves tell, such as what is counted; what was done. No row is dropped."""
+        return await self._write(checking.repair_state)
 
     async def _read(self, work: Callable[[Session], T]) -> T:
         return await self._opened().read(work)

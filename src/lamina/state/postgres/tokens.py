@@ -15,6 +15,7 @@ __all__ = [
     "FRAGMENTS",
     "add_token",
     "find_token",
+    "forget_owner",
     "forget_tenant",
     "list_tokens",
     "note_tenant",
@@ -117,6 +118,14 @@ def forget_tenant(session: Session, tenant: str) -> bool:
         "DELETE FROM {schema}.server_tenants WHERE name = %s",
     )
     return sum(session.execute(each, (tenant,)).rowcount for each in removals) > 0
+
+
+def forget_owner(session: Session, tenant: str, owner: str) -> tuple[int, int]:
+    """As `ServerStore.forget_owner`."""
+    removal: LiteralString = "DELETE FROM {schema}.server_tokens WHERE tenant = %s AND owner = %s"
+    removed = session.execute(removal, (tenant, owner)).rowcount
+    removal = "DELETE FROM {schema}.server_requests WHERE tenant = %s AND status IS NOT NULL"
+    return removed, session.execute(removal, (tenant,)).rowcount
 
 
 def _token_of(row: Sequence[Any]) -> ApiToken:

@@ -35,6 +35,7 @@ from lamina.state.sqlite import pack_changes, pack_due, pack_heads, pack_reading
 from lamina.state.sqlite.joined_store import JoinedStore
 from lamina.state.sqlite.pack_checking import find_contradictions_of_packs
 from lamina.state.sqlite.pack_tables import PACK_STEPS, pack_tables
+from lamina.state.sqlite.repairing import repair_packs
 
 __all__ = ["SqlitePackStore"]
 
@@ -213,3 +214,7 @@ class SqlitePackStore(JoinedStore, PackStore):
             return await self._read(find_contradictions_of_packs)
         except StoreDamaged as error:
             return [error.problem]
+
+    async def repair(self) -> list[str]:
+        """Mend what the rows themselves tell, such as what is counted; what was done. No row is dropped."""
+        return await self._write(repair_packs)

@@ -110,3 +110,7 @@ class SqliteServerStore(JoinedStore, ServerStore):
     async def forget_tenant(self, tenant: str) -> bool:
         check_names(tenant=tenant)
         return await self._write(lambda connection: tokens.forget_tenant(connection, tenant))
+
+    async def forget_owner(self, tenant: str, owner: str) -> tuple[int, int]:
+        check_names(tenant=tenant, owner=owner)
+        return await self._write(lambda connection: tokens.forget_owner(connection, tenant, owner))

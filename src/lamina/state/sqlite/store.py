@@ -33,6 +33,7 @@ from lamina.ports.state_store import StateStore
 from lamina.state.sqlite import documents, messages, summaries, threads
 from lamina.state.sqlite.checking import find_contradictions
 from lamina.state.sqlite.joined_store import JoinedStore
+from lamina.state.sqlite.repairing import repair_state
 from lamina.state.sqlite.tables import STEPS, state_tables
 
 __all__ = ["SqliteStateStore"]
@@ -249,3 +250,7 @@ class SqliteStateStore(JoinedStore, StateStore):
             return await self._read(find_contradictions)
         except StoreDamaged as error:
             return [error.problem]
+
+    async def repair(self) -> list[str]:
+        """Mend what the rows themselves tell, such as what is counted; what was done. No row is dropped."""
+        return await self._write(repair_state)

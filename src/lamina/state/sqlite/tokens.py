@@ -16,6 +16,7 @@ from lamina.errors import Conflict
 __all__ = [
     "add_token",
     "find_token",
+    "forget_owner",
     "forget_tenant",
     "list_tokens",
     "note_tenant",
@@ -129,3 +130,11 @@ def forget_tenant(connection: sqlite3.Connection, tenant: str) -> bool:
         "DELETE FROM lamina_server_tenants WHERE name = ?",
     )
     return sum(connection.execute(each, (tenant,)).rowcount for each in removals) > 0
+
+
+def forget_owner(connection: sqlite3.Connection, tenant: str, owner: str) -> tuple[int, int]:
+    """As `ServerStore.forget_owner`."""
+    removal = "DELETE FROM lamina_server_tokens WHERE tenant = ? AND owner = ?"
+    removed = connection.execute(removal, (tenant, owner)).rowcount
+    removal = "DELETE FROM lamina_server_requests WHERE tenant = ? AND status IS NOT NULL"
+    return removed, connection.execute(removal, (tenant,)).rowcount

@@ -209,6 +209,24 @@ class TenantContract:
         for name in others:
             assert (await begin(store, name, "caller", "key")).response == ANSWER
 
+    async def test_an_owner_that_is_forgotten_loses_the_tokens_and_the_tenant_its_kept_answers(
+        self, store: ServerStore
+    ) -> None:
+        await store.add_token(token("t1", tenant="a", owner="mira"))
+        await store.add_token(token("t2", tenant="a", owner="Mira"))
+        await store.add_token(token("t3", tenant="b", owner="mira"))
+        for tenant in ("a", "b"):
+            begun = await begin(store, tenant, "caller", "key")
+            assert begun.claim is not None
+            await store.finish(tenant, "caller", "key", begun.claim, response=ANSWER)
+        running = await begin(store, "a", "caller", "running")
+        assert await store.forget_owner("a", "mira") == (1, 1)
+        assert await store.forget_owner("a", "mira") == (0, 0)
+        assert {each.id for each in await store.list_tokens()} == {"t2", "t3"}
+        assert (await begin(store, "b", "caller", "key")).response == ANSWER
+        assert running.claim is not None
+        assert await store.finish("a", "caller", "running", running.claim, response=ANSWER)
+
     @pytest.mark.parametrize("name", REFUSED_NAMES)
     async def test_what_no_tenant_is_called_is_refused(self, store: ServerStore, name: str) -> None:
         with pytest.raises(InvalidInput, match="tenant"):

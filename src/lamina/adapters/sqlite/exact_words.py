@@ -1,4 +1,4 @@
-"""Keyword search in a scope of few partitions that are not large: exact, and fresh with every call.
+"""Keyword search that is exact, and fresh with every call.
 
 The text index tells in which entries of a partition a form stands without reading one. From that follows what
 an entry can be worth at most, and the texts of entries are read, best first, as long as they can be among the best.
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from lamina.adapters._shared.where_sql import Sql, is_plain, json_list
-from lamina.adapters.sqlite.partitions import Reach, bounds
+from lamina.adapters.sqlite.partitions import LAST, Reach, bounds
 from lamina.adapters.sqlite.reading import condition_of, count, keys_left_out
 from lamina.adapters.sqlite.tables import Collection
 from lamina.domain.filters import MemoryFilter
@@ -22,10 +23,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["SmallScope", "admitted_keys", "is_small", "texts_of"]
+__all__ = ["ExactWords", "admitted_keys", "suits", "texts_of"]
 
-SMALL: Final = 20_000
-"""Memories that a scope ever held; in a larger one bm25, which reads no more of common words, is faster."""
+LARGEST: Final = 2_000_000
+"""Memories that a scope ever held: the keys of all that hold a word are in memory for a moment, 8 bytes each."""
+
+LARGEST_FILTERED: Final = 20_000
+"""The same where a filter looks at memories themselves: it is asked of the whole scope."""
 
 READ_AT_ONCE: Final = 64
 """Texts, beside as many as are asked for."""
@@ -33,9 +37,9 @@ READ_AT_ONCE: Final = 64
 ROUNDING: Final = 1e-9
 
 
-def is_small(reach: Reach) -> bool:
-    """Whether the scope is one that is read in this way."""
-    return reach.size is not None and reach.size <= SMALL
+def suits(reach: Reach, filter: MemoryFilter) -> bool:
+    """Whether the scope is one that is searched in this way."""
+    return reach.size is not None and reach.size <= (LARGEST if is_plain(filter) else LARGEST_FILTERED)
 
 
 def texts_of(collection: Collection, keys: Iterable[int]) -> list[tuple[int, str]]:
@@ -52,8 +56,8 @@ def admitted_keys(collection: Collection, reach: Reach, condition: Sql) -> list[
     return [key for (key,) in rows]
 
 
-class SmallScope:
-    """The words of a query in a small scope: where they stand, and what they weigh there.
+class ExactWords:
+    """The words of a query in a scope: where they stand, and what they weigh there.
 
     Args:
         collection: Where to look.
@@ -63,14 +67,17 @@ class SmallScope:
     """
 
     def __init__(self, collection: Collection, terms: Sequence[Term], reach: Reach, now: datetime) -> None:
+        import numpy as np  # here, because it takes longer to import than all the rest
+
         self._collection = collection
         self._terms = terms
         living = MemoryFilter(now=now)
         self._standing = self._keys_with({form: None for term in terms for form in term.forms}, reach)
-        dead = set(keys_left_out(collection, reach, living))
+        dead = keys_left_out(collection, reach, living)
         frequencies = {form: len(keys) for form, keys in self._standing.items()}
         if dead:
-            frequencies = {form: len(keys) - len(dead.intersection(keys)) for form, keys in self._standing.items()}
+            for form, keys in self._standing.items():
+                frequencies[form] -= int(np.count_nonzero(np.isin(keys, dead)))
         self.statistics = TermStatistics(count(collection, reach, living), frequencies)
         self.matcher = Matcher(terms, term_weights(terms, self.statistics.documents, frequencies))
 
@@ -100,24 +107,30 @@ class SmallScope:
         similarity = self.matcher.similarity
         return {key: similarity(words.split(" ")) for key, words in texts_of(self._collection, keys)}
 
-    def _keys_with(self, forms: Iterable[str], reach: Reach) -> dict[str, list[int]]:
+    def _keys_with(self, forms: Iterable[str], reach: Reach) -> dict[str, NDArray[np.int64]]:
         """The entries in reach that hold each form."""
+        import numpy as np
+
         query = self._collection.tables.sql("SELECT rowid FROM {text} WHERE {text} MATCH ? AND rowid BETWEEN ? AND ?")
-        ranges = [bounds(partition) for partition in reach.few or ()]
+        ids, execute = reach.ids or (), self._collection.connection.execute
+        # Many partitions lie between others', whose keys are passed over: cheaper than a statement for each.
+        ranges = [bounds(id) for id in ids] if reach.few is not None else [(min(ids) << 32, max(ids) << 32 | LAST)]
         found = {}
         for form in forms:
             quoted = '"' + form.replace('"', '""') + '"'
-            rows = [self._collection.connection.execute(query, (quoted, *each)) for each in ranges]
-            found[form] = [key for keys in rows for (key,) in keys]
+            rows = chain.from_iterable(execute(query, (quoted, *each)) for each in ranges)
+            keys = np.fromiter(chain.from_iterable(rows), np.int64)
+            found[form] = keys if reach.few is not None else keys[np.isin(keys >> 32, ids)]
         return found
 
     def _keys_of(self, term: Term) -> NDArray[np.int64]:
         """The entries in reach that hold some form of the term, each once."""
         import numpy as np
 
-        lists = [keys for form in term.forms if (keys := self._standing[form])]
-        found = np.array([key for keys in lists for key in keys], np.int64)
-        return found if len(lists) < 2 else np.unique(found)  # noqa: PLR2004
+        arrays = [keys for form in term.forms if len(keys := self._standing[form])]
+        if len(arrays) == 1:
+            return arrays[0]
+        return np.unique(np.concatenate(arrays)) if arrays else np.empty(0, np.int64)
 
     def _bounds(self, reach: Reach, options: SearchOptions) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The admitted entries that hold some of the words, and what each can be worth at most."""
@@ -127,7 +140,7 @@ class SmallScope:
         keys, places = np.unique(np.concatenate(by_term), return_inverse=True)
         worth = np.repeat([self.matcher.most(place) for place in range(len(by_term))], [len(each) for each in by_term])
         most = np.bincount(places, worth, len(keys)).astype(np.float64)
-        seen = np.isin(keys >> 32, reach.few or ())
+        seen = np.isin(keys >> 32, reach.ids or ())
         if is_plain(options.filter):
             gone = keys_left_out(self._collection, reach, options.filter)
             if gone:

@@ -1,0 +1,179 @@
+"""Starts programs that write, kills them, and looks at what they left: again and again, by a seed.
+
+rounds = Rounds(place, "editing", seed=7)
+async with rounds:
+    report = await rounds.kill(25)
+assert report.findings == []
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+
+from kill_ledger import Ledger
+from kill_oracle import look
+from kill_places import Place
+
+import lamina
+
+PROGRAM = Path(__file__).with_name("kill_program.py")
+LONGEST_LINE = 2**22
+BEGUN = datetime(2026, 3, 1, 9, tzinfo=UTC)
+PATIENCE = 120.0
+AT_RANDOM = 50
+"""Of the items that earlier looks have seen, so many are asked for at each look that is not thorough."""
+
+
+@dataclass
+class Report:
+    """The figures of one way of writing on one place."""
+
+    way: str
+    kills: int = 0
+    acknowledged: int = 0
+    unknown: int = 0
+    looked_up: int = 0
+    """Items that were asked for by their own words."""
+    findings: list[str] = field(default_factory=list)
+
+    lost: int = 0
+    invented: int = 0
+
+
+class Forge:
+    """The program from which those are forked that are to be killed."""
+
+    def __init__(self, errors: Path) -> None:
+        self._errors = errors
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        environment = {**os.environ, "PYTHONPATH": str(Path(lamina.__file__).parents[1])}
+        with self._errors.open("w") as errors:
+            self._process = await asyncio.create_subprocess_exec(
+                *(sys.executable, str(PROGRAM)),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=errors,
+                env=environment,
+                limit=LONGEST_LINE,
+            )
+
+    async def stop(self) -> None:
+        if self._process is not None:
+            self._process.stdin.close()
+            await asyncio.wait_for(self._process.wait(), PATIENCE)
+
+    async def strike(
+        self, job: dict[str, Any], tell: Callable[[dict[str, Any]], None], *, after: int, wait: float
+    ) -> int:
+        """Have the job done and kill it `wait` seconds after it has acknowledged so many changes; its status."""
+        self._process.stdin.write(json.dumps(job).encode() + b"\n")
+        victim, acknowledged = 0, 0
+        while True:
+            line = await asyncio.wait_for(self._process.stdout.readline(), PATIENCE)
+            if not line:
+                raise RuntimeError(self._errors.read_text())
+            try:
+                said = json.loads(line)
+            except ValueError:
+                continue  # it was cut off, and so never said; what follows is that it ended
+            if "ended" in said:
+                return said["ended"]
+            victim = said.get("pid", victim)
+            acknowledged += "done" in said
+            if "done" in said and acknowledged == after:
+                asyncio.get_running_loop().call_later(wait, os.kill, victim, signal.SIGKILL)
+            tell(said)
+
+
+class Rounds:
+    """Kills of one way of writing on one place. Whatever is found is in the report, with the round it was found in."""
+
+    def __init__(self, place: Place, way: str, *, seed: int, longest_wait: float = 0.25) -> None:
+        self.place = place
+        self.report = Report(way)
+        self._way = way
+        self._seed = seed
+        self._longest_wait = longest_wait
+        self._chance = random.Random(f"{way} {seed}")
+        self._ledger = Ledger()
+        self._now = BEGUN
+        self._forge = Forge(place.folder / f"{way}.err")
+
+    async def __aenter__(self) -> Self:
+        await self._forge.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._forge.stop()
+
+    async def kill(
+        self,
+        times: int = 1,
+        *,
+        after: int = 1,
+        lies: bool = False,
+        damage: Callable[[], object] | None = None,
+        is_last: bool = True,
+    ) -> Report:
+        """Kill so many programs, each some time after it has acknowledged `after` changes.
+
+        `damage` is done to the place after each, and a program that lies acknowledges too early.
+        After each kill everything is read, and what is new is asked for by its own words; after the last, all is.
+        """
+        for left in reversed(range(times)):
+            number = self.report.kills
+            job = {
+                "place": self.place.described(),
+                "way": self._way,
+                "name": f"{self._way[0]}{self._seed}r{number}",
+                "now": self._now.isoformat(),
+                "lies": lies,
+            }
+            wait = self._chance.uniform(0, self._longest_wait)
+            status = await self._forge.strike(job, self._hear, after=after, wait=wait)
+            if status != -signal.SIGKILL:
+                raise RuntimeError(f"it was not killed, but ended with {status}: {self._errors()}")
+            self.report.kills += 1
+            self.place.come_to_rest()
+            if damage is not None:
+                damage()
+            await self._check(number, thorough=is_last and left == 0)
+        return self.report
+
+    async def _check(self, number: int, *, thorough: bool) -> None:
+        before = dict(self._ledger.known)
+        async with look(self.place, self._way, self._now) as sight:
+            verdict = self._ledger.settle(sight.found)
+            fresh = [key for key, value in sight.found.items() if before.get(key) != value]
+            kept = sorted(key for key, value in sight.found.items() if before.get(key) == value)
+            asked = fresh + (kept if thorough else self._chance.sample(kept, min(len(kept), AT_RANDOM)))
+            missed = await sight.not_found(asked)
+        report = self.report
+        report.looked_up += sum(not key.startswith("message:") for key in asked)  # threads are read, not searched
+        report.lost += len(verdict.lost) + len(verdict.torn)
+        report.invented += len(verdict.invented)
+        report.acknowledged, report.unknown = self._ledger.acknowledged, self._ledger.unknown
+        report.findings += [f"kill {number}: {each}" for each in (*verdict.findings(), *sight.findings, *missed)]
+
+    def _hear(self, said: dict[str, Any]) -> None:
+        if "try" in said:
+            self._ledger.tried(said["try"], said["values"], is_whole=said["whole"])
+        elif "done" in said:
+            self._ledger.done(said["done"])
+        elif "now" in said:
+            self._now = datetime.fromisoformat(said["now"])
+
+    def _errors(self) -> str:
+        return (self.place.folder / f"{self._way}.err").read_text()[-2_000:]
