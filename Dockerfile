@@ -4,7 +4,7 @@
 FROM python:3.13-slim AS build
 WORKDIR /build
 RUN python -m venv /lamina && /lamina/bin/pip install --no-cache-dir --upgrade pip
-COPY pyproject.toml README.md LICENSE NOTICE ./
+COPY pyproject.toml README.md LICENSE NOTICE sbom.cdx.json ./
 COPY src ./src
 RUN /lamina/bin/pip install --no-cache-dir ".[mcp,otel,postgres,server]"
 

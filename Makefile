@@ -8,7 +8,7 @@ PY := $(VENV)/bin/python
 BENCH := .venv-bench
 SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml README.md
 
-.PHONY: demo test check coverage soak generate eval lock bench bench-lock clean
+.PHONY: demo test check coverage soak generate eval lock sbom audit bench bench-lock clean
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/lamina demo
@@ -33,6 +33,7 @@ coverage: $(VENV)/.installed
 # About an hour; `make soak SOAK="--kills 5 --steps kill"`, and `SOAK=--help` tells more. The figures go to soak.md.
 soak: $(VENV)/.installed
 	$(PY) tests/reliability/soak.py $(SOAK)
+	LAMINA_SOAK=1 $(PY) -m pytest -q tests/reliability
 
 # Collects the change notes into the changelog and computes the capability matrix.
 generate: $(VENV)/.installed
@@ -53,6 +54,16 @@ $(VENV)/.locked: requirements.lock requirements-model.lock
 
 lock: $(VENV)/.locked
 	scripts/lock $(PY)
+
+# What the wheel needs at run time, from the lock: goes into the wheel. To be made after each new lock.
+sbom: $(VENV)/.locked
+	$(PY) scripts/sbom.py
+
+# Asks a vulnerability service about every package of the lock: needs a network. What it cannot be asked about fails it.
+audit:
+	$(PYTHON) -m venv --clear .venv-audit
+	.venv-audit/bin/python -m pip install --quiet pip-audit
+	.venv-audit/bin/pip-audit --strict --require-hashes --disable-pip --requirement requirements.lock
 
 # The table of docs/retrieval.md, of every set in the folder DATA: `make eval DATA=sets`, for a sample `EVAL=--quick`.
 # What is in REPORT already is not done again.
@@ -76,4 +87,4 @@ bench-lock: $(VENV)/.locked
 	scripts/lock-benchmarks $(PY)
 
 clean:
-	rm -rf .venv .venv-newest .venv-bench dist
+	rm -rf .venv .venv-newest .venv-bench .venv-audit dist

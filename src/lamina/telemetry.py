@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import time
+import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
@@ -26,6 +27,7 @@ __all__ = [
     "embedding_request",
     "memory_operation",
     "observed_by",
+    "place_of",
     "tell_of_context",
 ]
 
@@ -203,3 +205,15 @@ def _opentelemetry() -> Any:
 @functools.cache
 def _tracer_of(trace: Any) -> Any:
     return trace.get_tracer("lamina", __version__)
+
+
+def place_of(error: BaseException) -> str:
+    """Kinds of the error and of its causes, and the lines of code: without messages, which may hold content."""
+    parts: list[str] = []
+    seen: BaseException | None = error
+    while seen is not None and len(parts) < 5:  # noqa: PLR2004 - the innermost cause is rarely deeper
+        frames = traceback.extract_tb(seen.__traceback__)[-6:]
+        places = " > ".join(f"{each.filename.rpartition('lamina/')[2]}:{each.lineno} {each.name}" for each in frames)
+        parts.append(f"{type(seen).__name__} at {places}")
+        seen = seen.__cause__ or (None if seen.__suppress_context__ else seen.__context__)
+    return "; because of ".join(parts)

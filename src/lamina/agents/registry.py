@@ -17,6 +17,7 @@ from lamina.domain.memory import Vector
 from lamina.domain.text import check_name, is_blank
 from lamina.errors import InvalidInput, InvalidType, ProviderError
 from lamina.ports.embedder import Embedder
+from lamina.telemetry import place_of
 
 __all__ = ["ASSISTANT", "Agent", "AgentRegistry", "define_agent"]
 
@@ -171,6 +172,6 @@ class AgentRegistry:
                 for text, vector in zip(missing, await embedder.embed_documents(missing), strict=True):
                     self._vectors[*model, text] = vector
             return cosines(await embedder.embed_query(goal), [self._vectors[*model, text] for text in texts])
-        except ProviderError:
-            log.warning("agents are chosen by words: the embedder failed", exc_info=True)
+        except ProviderError as error:
+            log.warning("agents are chosen by words: the embedder failed: %s", place_of(error))
             return [0.0] * len(texts)

@@ -32,6 +32,7 @@ from lamina.domain.validation import check_whole_number
 from lamina.domain.wire_fields import as_mapping
 from lamina.errors import ConfigError, Conflict, NoModelConfiguredError, ScopeError
 from lamina.memory.engine import MemoryEngine
+from lamina.memory.secret_screen import SecretScreen
 from lamina.ports.clock import Clock, IdFactory, utc_now
 from lamina.ports.events import Emit, Event, EventName
 from lamina.ports.language_model import LanguageModel
@@ -77,11 +78,13 @@ class ConversationManager:
         clock: Clock = utc_now,
         new_id: IdFactory = new_message_id,
         emit: Emit | None = None,
+        secrets: SecretScreen | str = "off",
     ) -> None:
         """`summarizer` takes the place of `llm` for summaries; without both, they are made of extracts.
 
         Facts about the user that the model finds while it summarises go to `memory`, unless `store_facts` is off.
         `context_engineering` keeps the tokens of each thread inside tiers, after the policy has kept its number.
+        `secrets` is the policy about them: `off`, `flag`, `mask` or `refuse`.
         The store, the model and the memory stay the caller's: nothing here closes them.
 
         Raises:
@@ -96,19 +99,14 @@ class ConversationManager:
         self._clock = clock
         self._emit = emit
         self._counter = counter or EstimateCounter()
-        self._messages = MessageReader(counter=self._counter, clock=clock, new_id=new_id)
+        self._secrets = SecretScreen.of(secrets, tenant=tenant, clock=clock, emit=emit)
+        self._messages = MessageReader(counter=self._counter, clock=clock, new_id=new_id, secrets=self._secrets)
         self._summarizer = Summarizer(summary or SummaryConfig(), self._counter.count, llm, summarizer)
         limits, own = context_engineering, self._counter
         self._tiers = None if limits is None else ThreadTiers(store, limits, counter=own, clock=clock, emit=emit)
         self._reader = ThreadReader(store, self._summarizer, self._counter, context_engineering)
-        self._folder = Folder(
-            store,
-            self._summarizer,
-            policy=policy or WindowPolicy(),
-            clock=clock,
-            emit=emit,
-            memory=memory if store_facts else None,
-        )
+        facts, own_policy = memory if store_facts else None, policy or WindowPolicy()
+        self._folder = Folder(store, self._summarizer, policy=own_policy, clock=clock, emit=emit, memory=facts)
         self._gates = ThreadGates()
 
     async def create(
@@ -125,7 +123,7 @@ class ConversationManager:
             ScopeError: the one that is there has another owner or namespace than those given.
             InvalidInput: the id is blank, or a field has a value that cannot be.
         """
-        own = check_thread_metadata(metadata or {})
+        own = self._secrets.metadata("thread", id, check_thread_metadata(metadata or {}))
         now = self._clock()
         wanted = Thread(check_name("id", id), self.tenant, now, now, owner=owner, namespace=namespace, metadata=own)
         kept = await self._store.create_thread(wanted)

@@ -18,6 +18,7 @@ from lamina.domain.thread import ThreadEvent
 from lamina.domain.validation import check_instant
 from lamina.domain.wire_fields import as_mapping
 from lamina.errors import InvalidInput, InvalidType
+from lamina.memory.secret_screen import SecretScreen
 from lamina.ports.token_counter import TokenCounter
 
 __all__ = [
@@ -42,8 +43,10 @@ _SESSION_KEYS: Final = ("session_id", "sessionId")
 _EVENT_KEYS: Final = {"message", "state"}
 
 
-def read_event(given: MemoryEventInput, counter: TokenCounter, new_id: Callable[[], str], now: datetime) -> ThreadEvent:
-    """The event, with an id, a time and its size; nothing of it is changed otherwise.
+def read_event(
+    given: MemoryEventInput, counter: TokenCounter, new_id: Callable[[], str], now: datetime, *, secrets: SecretScreen
+) -> ThreadEvent:
+    """The event, with an id, a time and its size; nothing of it is changed but what `secrets` asks for.
 
     Raises:
         InvalidInput: a field has a value that cannot be taken.
@@ -56,7 +59,8 @@ def read_event(given: MemoryEventInput, counter: TokenCounter, new_id: Callable[
     message = event.message
     timestamp = now if message.timestamp is None else check_instant("message.timestamp", message.timestamp)
     id = check_name("message.id", message.id) if message.id else new_id()
-    return _measured(ThreadEvent(message.replace(id=id, timestamp=timestamp, index=0), dict(event.state)), counter)
+    numbered = ThreadEvent(message.replace(id=id, timestamp=timestamp, index=0), dict(event.state))
+    return _measured(numbered, counter, secrets)
 
 
 def named_session(session_id: str | None) -> str:
@@ -79,6 +83,7 @@ def changed_event(
     state: Mapping[str, Any] | Unset,
     metadata: Mapping[str, Any] | Unset,
     counter: TokenCounter,
+    secrets: SecretScreen,
 ) -> ThreadEvent:
     """The event with what is given changed, and its size; new content takes the place of a reference too."""
     message = event.message
@@ -92,12 +97,12 @@ def changed_event(
         kept = dict(as_mapping("state", state))
         if reserved := sorted({COMPACTION_KEY, SUMMARY_KEY} & kept.keys()):
             raise InvalidInput(f"state.{reserved[0]}", "cannot be changed", "Use another key.")
-    return _measured(event.replace(message=message, state={**kept, **record}), counter)
+    return _measured(event.replace(message=message, state={**kept, **record}), counter, secrets)
 
 
-def _measured(event: ThreadEvent, counter: TokenCounter) -> ThreadEvent:
+def _measured(event: ThreadEvent, counter: TokenCounter, secrets: SecretScreen) -> ThreadEvent:
     """The event as it can be stored, with its size: what cannot be is refused before anything is written."""
-    event = storable_event(event)
+    event = secrets.event(storable_event(event))
     return event.replace(tokens=message_tokens(event.message, counter.count), counter=counter.name)
 
 

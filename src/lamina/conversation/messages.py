@@ -18,6 +18,7 @@ from lamina.domain.thread import ThreadEvent
 from lamina.domain.validation import check_instant
 from lamina.errors import ConfigError, Conflict, InvalidInput, InvalidType
 from lamina.memory.inputs import read_instant
+from lamina.memory.secret_screen import SecretScreen
 from lamina.ports.clock import Clock, IdFactory
 from lamina.ports.token_counter import TokenCounter
 
@@ -44,10 +45,11 @@ def new_message_id() -> str:
 class MessageReader:
     """Makes events to append from what callers give."""
 
-    def __init__(self, *, counter: TokenCounter, clock: Clock, new_id: IdFactory) -> None:
+    def __init__(self, *, counter: TokenCounter, clock: Clock, new_id: IdFactory, secrets: SecretScreen) -> None:
         self._counter = counter
         self._clock = clock
         self._new_id = new_id
+        self._secrets = secrets
 
     def read(self, given: Iterable[Message | Mapping[str, Any]]) -> tuple[list[ThreadEvent], set[str]]:
         """The events of these messages, in order, and which of their ids were given.
@@ -74,7 +76,7 @@ class MessageReader:
             timestamp=read_instant("timestamp", message.timestamp) or self._clock(),
             index=0,
         )
-        event = storable_event(ThreadEvent(checked))
+        event = self._secrets.event(storable_event(ThreadEvent(checked)))
         _check_says_something(event.message)
         _check_calls(event.message)
         tokens = message_tokens(event.message, self._counter.count)

@@ -35,6 +35,7 @@ from lamina.domain.message_size import message_tokens
 from lamina.domain.thread import Summary, Thread, ThreadEvent, ThreadRef
 from lamina.domain.validation import check_whole_number
 from lamina.errors import Conflict, ContextOverflowError, InvalidInput, InvalidType
+from lamina.memory.secret_screen import SecretScreen
 from lamina.ports.clock import Clock, IdFactory, utc_now
 from lamina.ports.events import Emit, Event, EventName
 from lamina.ports.language_model import LanguageModel
@@ -75,6 +76,7 @@ class BaseMemory(SessionReader):
         clock: What says the time.
         new_id: Makes ids of messages that come without one.
         emit: Told of each compaction and summary.
+        secrets: The policy about them: `off`, `flag`, `mask` or `refuse`.
     """
 
     def __init__(
@@ -94,6 +96,7 @@ class BaseMemory(SessionReader):
         clock: Clock = utc_now,
         new_id: IdFactory = new_message_id,
         emit: Emit | None = None,
+        secrets: SecretScreen | str = "off",
     ) -> None:
         check_callbacks(summarizer=summarizer, labeler=labeler)
         check_callbacks(compaction_filter=compaction_filter, on_before_summarize=on_before_summarize)
@@ -109,6 +112,7 @@ class BaseMemory(SessionReader):
         self._clock = clock
         self._new_id = new_id
         self._emit = emit
+        self._secrets = SecretScreen.of(secrets, tenant=tenant, clock=clock, emit=emit)
         self._locks = SessionLocks()
         self._waiting: dict[str, tuple[Thread, Summary]] = {}
         steps = TierSteps(self._compact, self._summarize, self._keep, before=self._before)
@@ -148,7 +152,7 @@ class BaseMemory(SessionReader):
         if isinstance(events, str | Mapping) or not isinstance(events, Iterable):
             raise InvalidType("events", "must be a list", "Use add for a single event.")
         now = self._clock()
-        read = [read_event(event, self.counter, self._new_id, now) for event in events]
+        read = [read_event(event, self.counter, self._new_id, now, secrets=self._secrets) for event in events]
         by_session: dict[str, list[int]] = {}
         for place, event in enumerate(read):
             by_session.setdefault(session_of(event, session_id), []).append(place)
@@ -184,7 +188,8 @@ class BaseMemory(SessionReader):
         head, old = await self._sessions.find_or_raise(session, id)
         if old.message.index <= head.folded_through:
             raise Conflict(f"The message {old.message.id!r}", "is covered by a summary already", "Add a new message.")
-        new = changed_event(old, content=content, state=state, metadata=metadata, counter=self.counter)
+        secrets, counter = self._secrets, self.counter
+        new = changed_event(old, content=content, state=state, metadata=metadata, counter=counter, secrets=secrets)
         await self._sessions.replace(head, new, old)
         return new
 

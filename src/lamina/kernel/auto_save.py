@@ -17,6 +17,7 @@ from lamina.memory.engine import MemoryEngine
 from lamina.memory.inputs import MemoryInput
 from lamina.ports.language_model import ChatMessage, ChatRole, LanguageModel
 from lamina.prompts import render
+from lamina.telemetry import place_of
 
 __all__ = ["AutoSave", "SaveReport"]
 
@@ -82,8 +83,8 @@ class AutoSave:
             facts = self._said(intent)
         try:
             ids = await self.memory.store_many(facts) if facts else []
-        except Exception as error:  # a store, or a host's hook: the turn has succeeded whatever they say
-            log.warning("auto-save of %s failed with %s", intent.id, type(error).__name__, exc_info=True)
+        except Exception as error:  # noqa: BLE001 - a store, or a host's hook: the turn has succeeded whatever they say
+            log.warning("auto-save of %s failed with %s", intent.id, place_of(error))
             return SaveReport(warnings=[*warnings, f"auto_save failed: {type(error).__name__}"])
         return SaveReport(list(dict.fromkeys(id for id in ids if id is not None)), warnings)
 

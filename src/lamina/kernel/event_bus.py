@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from lamina.errors import InvalidInput, InvalidType
 from lamina.ports.events import Event, EventName
+from lamina.telemetry import place_of
 
 __all__ = ["EventBus", "Handler"]
 
@@ -69,8 +70,8 @@ class EventBus:
                 result: Any = handler(event)
                 if inspect.isawaitable(result):
                     self._start(result, event.name)
-            except Exception:  # a host's code: what happened has happened, whatever the listener says
-                log.exception("a handler of %s failed", event.name)
+            except Exception as error:  # noqa: BLE001 - a host's code: what happened has happened, whatever the listener says
+                _log_failure(event.name, error)
 
     async def close(self) -> None:
         """Wait for the async handlers that still run, for at most ten seconds; then cancel them."""
@@ -92,5 +93,9 @@ class EventBus:
 async def _guarded(awaitable: Awaitable[None], name: EventName) -> None:
     try:
         await awaitable
-    except Exception:  # a host's code, as in `emit`
-        log.exception("a handler of %s failed", name)
+    except Exception as error:  # noqa: BLE001 - a host's code, as in `emit`
+        _log_failure(name, error)
+
+
+def _log_failure(name: EventName, error: Exception) -> None:
+    log.error("a handler of %s failed: %s", name, place_of(error))

@@ -15,6 +15,7 @@ from lamina.errors import InvalidInput, InvalidType
 from lamina.kernel.parts import Parts
 from lamina.memory.decay import DecayReport
 from lamina.packs.fading import DegradationReport
+from lamina.telemetry import place_of
 
 __all__ = ["MaintenanceReport", "maintain", "read_interval", "repeated"]
 
@@ -57,8 +58,8 @@ async def maintain(parts: Parts, engines: ContextEngineManager, *, decay: bool) 
 async def _step(report: MaintenanceReport, name: str, work: Callable[[], Awaitable[T]]) -> T | None:
     try:
         return await work()
-    except Exception as error:  # hooks and plug-ins of a host run in these; the report tells what failed
-        log.exception("the maintenance step %s failed", name)
+    except Exception as error:  # noqa: BLE001 - hooks and plug-ins of a host run in these; the report tells what failed
+        log.error("the maintenance step %s failed: %s", name, place_of(error))  # noqa: TRY400 - the message of an error may hold content
         report.failures[name] = type(error).__name__
         return None
 
@@ -90,5 +91,5 @@ async def repeated(work: Callable[[], Awaitable[Any]], *, seconds: float) -> Asy
     finally:
         task.cancel()
         await asyncio.wait([task])
-        if not task.cancelled() and task.exception() is not None:
-            log.error("maintenance ended with an error", exc_info=task.exception())
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("maintenance ended with an error: %s", place_of(error))

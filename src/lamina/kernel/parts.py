@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from lamina import registry
 from lamina.context.engine import ContextEngine
@@ -32,10 +32,12 @@ from lamina.ports.server_store import ServerStore
 from lamina.ports.state_store import StateStore
 from lamina.ports.token_counter import TokenCounter
 from lamina.rag.pipeline import RagPipeline
-from lamina.settings import EmbeddingConfig, LaminaConfig, MemoryConfig
+from lamina.settings import EmbeddingConfig, LaminaConfig, MemoryConfig, PacksConfig, RagConfig
 from lamina.settings.shorthand import provider_table
 
 __all__ = ["Backends", "KernelOptions", "Parts", "build_parts", "open_backends", "open_parts", "router_of"]
+
+_Block = TypeVar("_Block", RagConfig, PacksConfig)
 
 DEFAULT_RELEVANCE = 1.0
 """Of memories about whose importance nothing was said, in a kernel."""
@@ -180,6 +182,7 @@ def _conversation(
         counter=options.counter,
         clock=options.clock,
         emit=options.emit,
+        secrets=config.conversation.secrets or config.memory.secrets,
     )
 
 
@@ -189,9 +192,10 @@ def _rag(config: LaminaConfig, options: KernelOptions, *, memory: MemoryEngine, 
         backends.state,
         tenant=config.memory.tenant,
         embedder=memory.embedder,
-        config=config.rag,
+        config=_following(config, config.rag),
         counter=options.counter,
         clock=options.clock,
+        emit=options.emit,
     )
 
 
@@ -201,11 +205,16 @@ def _packs(config: LaminaConfig, options: KernelOptions, *, memory: MemoryEngine
         backends.pack_rows,
         tenant=config.memory.tenant,
         embedder=memory.embedder,
-        config=config.packs,
+        config=_following(config, config.packs),
         clock=options.clock,
         emit=options.emit,
         reducer=_reducer(config, backends.summaries),
     )
+
+
+def _following(config: LaminaConfig, block: _Block) -> _Block:
+    """The block with the memory block's policy about secrets, unless it has its own."""
+    return block if block.secrets is not None else block.model_copy(update={"secrets": config.memory.secrets})
 
 
 def _reducer(config: LaminaConfig, model: LanguageModel | None) -> Reducer:
@@ -230,6 +239,7 @@ def _sessions(config: LaminaConfig, options: KernelOptions, backends: Backends) 
             counter=options.counter,
             clock=options.clock,
             emit=options.emit,
+            secrets=config.conversation.secrets or config.memory.secrets,
         )
 
     return SessionMemories(make)

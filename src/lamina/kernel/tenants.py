@@ -29,6 +29,7 @@ from lamina.ports.server_store import ServerStore
 from lamina.ports.state_store import StateStore
 from lamina.ports.token_counter import TokenCounter
 from lamina.settings import LaminaConfig
+from lamina.telemetry import place_of
 
 __all__ = ["MAX_OPEN", "TenantKernels"]
 
@@ -319,7 +320,7 @@ class TenantKernels:
     def _stopped(self, tenant: str, task: asyncio.Task[None]) -> None:
         del self._stopping[tenant]
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("the kernel of a tenant failed to stop", exc_info=error)
+            log.error("the kernel of a tenant failed to stop: %s", place_of(error))
 
 
 class _TenantKernel(Kernel):

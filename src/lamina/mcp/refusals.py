@@ -20,6 +20,7 @@ from lamina.errors import (
     ThreadArchivedError,
     Unsupported,
 )
+from lamina.telemetry import place_of
 
 __all__ = ["sentence_of"]
 
@@ -43,7 +44,7 @@ def sentence_of(error: Exception) -> str:
     """What the client is told. What went wrong inside goes to the log."""
     if isinstance(error, _TOLD) and not isinstance(error, ConfigError):
         return str(error)
-    log.error("A request failed", exc_info=error)
+    log.error("A request failed: %s", place_of(error))
     if isinstance(error, AdapterUnavailable | ProviderUnavailable):
         part = "storage" if isinstance(error, AdapterUnavailable) else "model"
         return f"The {part} cannot be reached now. Nothing is wrong with the request: try it again in a moment."

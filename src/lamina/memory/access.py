@@ -13,6 +13,7 @@ from lamina.domain.scope import Scope
 from lamina.errors import LaminaError
 from lamina.memory.runtime import Runtime
 from lamina.ports.memory_adapter import MemoryAdapter
+from lamina.telemetry import place_of
 
 __all__ = ["AccessCounter", "AccessCounters"]
 
@@ -46,9 +47,9 @@ class AccessCounter:
             return
         try:
             await self._adapter.touch(self._scope, ids, self._latest)
-        except LaminaError:
+        except LaminaError as error:
             self._pending[:0] = ids
-            log.warning("could not count %d accesses; trying again with the next", len(ids), exc_info=True)
+            log.warning("could not count %d accesses; trying again with the next: %s", len(ids), place_of(error))
 
     async def close(self) -> None:
         """Write what is pending and stop."""

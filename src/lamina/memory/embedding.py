@@ -28,6 +28,7 @@ from lamina.memory.reading import count, pages
 from lamina.ports.clock import Clock
 from lamina.ports.embedder import Embedder, Fingerprint
 from lamina.ports.memory_adapter import MemoryAdapter, Update
+from lamina.telemetry import place_of
 
 __all__ = ["META_KEY", "EmbeddingSpace", "Progress", "ReembedReport", "TextsOf", "query_vector_of", "vectors_of"]
 
@@ -258,7 +259,7 @@ class EmbeddingSpace:
             raise
         except ProviderError as error:
             if len(page) == 1:
-                log.warning("the memory %s could not be embedded: %s", page[0].id, error)
+                log.warning("the memory %s could not be embedded: %s", page[0].id, place_of(error))
                 return [None]
             half = len(page) // 2
             return await self._embed_page(page[:half]) + await self._embed_page(page[half:])
@@ -325,7 +326,7 @@ class EmbeddingSpace:
     def _log_failure(self, error: ProviderError) -> None:
         if time.monotonic() - self._logged_at >= LOG_EVERY:
             self._logged_at = time.monotonic()
-            log.warning("the embedder failed, going on without vectors: %s", error)
+            log.warning("the embedder failed, going on without vectors: %s", place_of(error))
 
 
 async def vectors_of(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:

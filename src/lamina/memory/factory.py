@@ -18,6 +18,7 @@ from lamina.memory.hooks import HookRunner
 from lamina.memory.inputs import EntryDefaults
 from lamina.memory.reranking import Rerankers
 from lamina.memory.runtime import Runtime
+from lamina.memory.secret_screen import SecretScreen
 from lamina.memory.working import WorkingMemory
 from lamina.ports.clock import IdFactory, new_memory_id, utc_now
 from lamina.ports.embedder import Embedder
@@ -133,6 +134,7 @@ def _assemble(
         scoring=config.scoring,
         version=config.version,
         hooks=HookRunner(config.hooks or MemoryHooks()),
+        secrets=SecretScreen(config.secrets, tenant=config.tenant, clock=clock, emit=emit),
         space=EmbeddingSpace(backend.adapter, Scope(config.tenant), backend.embedder, clock),
         clock=clock,
         new_id=new_id,

@@ -20,7 +20,7 @@ from lamina.memory.superseding import Superseder
 from lamina.ports.events import EventName
 from lamina.ports.hooks import ForgetReason
 from lamina.ports.memory_adapter import Update, check_revision
-from lamina.telemetry import memory_operation
+from lamina.telemetry import memory_operation, place_of
 
 __all__ = ["Forgetter"]
 
@@ -135,8 +135,8 @@ class Forgetter:
             return
         try:
             await self.purge_expired()
-        except LaminaError:
-            log.warning("could not purge what has expired; trying again in a minute", exc_info=True)
+        except LaminaError as error:
+            log.warning("could not purge what has expired; trying again in a minute: %s", place_of(error))
 
     async def decay(self, scope: Scope, filter: MemoryFilter, factor: float, floor: float) -> DecayReport:
         """One cycle over everything that the scope and the filter admit.

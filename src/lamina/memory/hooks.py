@@ -13,6 +13,7 @@ from lamina.domain.recall import RecallResult
 from lamina.domain.validation import check_entry
 from lamina.errors import InvalidType, ScopeError
 from lamina.ports.hooks import ForgetReason, MemoryHooks
+from lamina.telemetry import place_of
 
 __all__ = ["HookRunner"]
 
@@ -55,8 +56,8 @@ class HookRunner:
             return results
         try:
             return _checked(await _call(hook, copy.deepcopy(results), query))
-        except Exception:  # a host's code: its failure must not cost the caller the results
-            log.exception("on_after_recall failed; its changes are left out")
+        except Exception as error:  # noqa: BLE001 - a host's code: its failure must not cost the caller the results
+            log.error("on_after_recall failed; its changes are left out: %s", place_of(error))  # noqa: TRY400 - the message of an error may hold content
             return results
 
     async def on_forget(self, entries: Sequence[MemoryEntry], reason: ForgetReason) -> None:
@@ -67,8 +68,8 @@ class HookRunner:
         for entry in entries:
             try:
                 await _call(hook, entry, reason)
-            except Exception:  # a host's code: the deletion has happened whatever the listener says
-                log.exception("on_forget failed for the memory %s", entry.id)
+            except Exception as error:  # noqa: BLE001 - a host's code: the deletion has happened whatever the listener says
+                log.error("on_forget failed for the memory %s: %s", entry.id, place_of(error))  # noqa: TRY400 - the message of an error may hold content
 
 
 def _checked(changed: Any) -> list[RecallResult]:

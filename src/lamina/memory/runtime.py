@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from os import PathLike
 from typing import Any
@@ -18,6 +18,7 @@ from lamina.memory.embedding import EmbeddingSpace
 from lamina.memory.hooks import HookRunner
 from lamina.memory.inputs import EntryDefaults, Filters, read_filter
 from lamina.memory.reranking import Rerankers
+from lamina.memory.secret_screen import SecretScreen
 from lamina.ports.clock import Clock, IdFactory
 from lamina.ports.earlier_store import EarlierStore
 from lamina.ports.events import Emit, Event, EventName
@@ -45,6 +46,7 @@ class Runtime:
     scoring: ScoringConfig
     version: int
     hooks: HookRunner
+    secrets: SecretScreen = field(default_factory=SecretScreen)
     space: EmbeddingSpace
     clock: Clock
     new_id: IdFactory
@@ -59,6 +61,15 @@ class Runtime:
         """Tell a host what has happened, if one listens: ids and counts, never content."""
         if self.emit is not None:
             self.emit(Event(name, self.clock(), self.defaults.tenant, facts))
+
+    async def guarded(self, entry: MemoryEntry) -> MemoryEntry | None:
+        """The entry as the host's guard and then the policy about secrets leave it; None for a veto.
+
+        Raises:
+            InvalidInput: it holds a secret, and those are refused.
+        """
+        guarded = await self.hooks.before_store(entry)
+        return None if guarded is None else self.secrets.entry(guarded)
 
     @property
     def tenant_scope(self) -> Scope:

@@ -70,7 +70,7 @@ class Writer:
                 await asyncio.sleep(0)
             entry = build_entry(given, self._runtime.defaults, self._runtime.new_id(), now)
             old_ids, reason = read_superseded(given.supersedes, given.supersede_reason)
-            guarded = await self._runtime.hooks.before_store(entry)
+            guarded = await self._runtime.guarded(entry)
             drafts.append(None if guarded is None else _Draft(guarded, given, old_ids, reason))
         untrusted = await lowered(self._runtime, [draft.entry for draft in drafts if draft is not None])
         for draft in filter(None, drafts):
@@ -143,7 +143,7 @@ class Writer:
         runtime = self._runtime
         for entry in entries:
             check_entry(entry)
-        ours = [entry.replace(tenant=runtime.defaults.tenant) for entry in entries]
+        ours = [runtime.secrets.entry(entry.replace(tenant=runtime.defaults.tenant)) for entry in entries]
         if fingerprint is not None and not await runtime.space.admits(fingerprint):
             ours = [entry.replace(embedding=None) for entry in ours]
         for store in runtime.stores():
@@ -303,7 +303,7 @@ class Writer:
         updates["updated_at"] = now
         wanted = entry.replace(**updates)
         check_entry(wanted)
-        guarded = await self._runtime.hooks.before_store(wanted)
+        guarded = await self._runtime.guarded(wanted)
         if guarded is None:
             raise InvalidInput("changes", "were vetoed by on_before_store", "The memory is as it was.")
         if "trust" not in changes:

@@ -15,6 +15,7 @@ from lamina.domain.pack_decay import Decay
 from lamina.domain.text import check_name
 from lamina.memory.factory import DEFAULT_EMBEDDER
 from lamina.memory.inputs import read_tags
+from lamina.memory.secret_screen import SecretScreen
 from lamina.packs.arguments import Arguments
 from lamina.packs.changing import pack_changes
 from lamina.packs.discovering import Discoverer
@@ -64,7 +65,8 @@ class PackCatalogue:
         self._new_id = new_id
         self._arguments = Arguments(self.tenant, self.config, made)
         self._index = PackIndex(adapter, store, tenant=tenant, embedder=made, clock=clock, new_id=new_id)
-        self._heads = PackHeads(store, tenant=tenant, embedder=made, clock=clock)
+        secrets = SecretScreen(self.config.secrets or "off", tenant=tenant, clock=clock, emit=emit)
+        self._heads = PackHeads(store, tenant=tenant, embedder=made, clock=clock, secrets=secrets)
         self._discoverer = Discoverer(store, tenant=tenant, embedder=made)
         self._retriever = Retriever(self._index, store, tenant=tenant, clock=clock, emit=emit)
         self._fading = Fading(store, self._index, tenant=tenant, reducer=reducer, clock=clock, emit=emit)

@@ -26,6 +26,7 @@ from lamina.packs.reducers import ExtractiveReducer, Reducer
 from lamina.ports.clock import Clock, utc_now
 from lamina.ports.events import Emit, Event, EventName
 from lamina.ports.pack_store import DuePlace, PackStore
+from lamina.telemetry import place_of
 
 __all__ = ["PREVIEWED", "DegradationReport", "Fading", "FadingStep", "tier_asked"]
 
@@ -236,11 +237,8 @@ class Fading:
     async def _text(self, memory: PackMemory, tier: Tier) -> str | None:
         try:
             text: Any = await self._reducer.reduce(memory.content, tier)
-        except Exception as error:  # a reducer may be a host's own: the memory stays whatever it raises
-            is_known = isinstance(error, ProviderError)
-            log.warning(
-                "a pack memory could not be reduced: %s", type(error).__name__, exc_info=None if is_known else error
-            )
+        except Exception as error:  # noqa: BLE001 - a reducer may be a host's own: the memory stays whatever it raises
+            log.warning("a pack memory could not be reduced: %s", place_of(error))
             return None
         if not isinstance(text, str) or is_blank(clean(text)) or len(text) > len(memory.content):
             log.warning("what the reducer gave for a pack memory is no reduction of it")
@@ -253,7 +251,7 @@ class Fading:
             return set(await self._index.project(memories, texts))
         except ProviderError as error:
             if len(memories) == 1:
-                log.warning("the row of the pack memory %s was not written: %s", memories[0].id, error)
+                log.warning("the row of the pack memory %s was not written: %s", memories[0].id, place_of(error))
                 unwritten.add(memories[0].id)
                 return set()
         half = len(memories) // 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Self
@@ -11,6 +12,7 @@ from lamina.domain.storable_pack import check_revision, storable_pack
 from lamina.domain.text import check_name
 from lamina.errors import Conflict, PackNotFound, ProviderError, ScopeError
 from lamina.memory.embedding import vectors_of
+from lamina.memory.secret_screen import SecretScreen
 from lamina.ports.clock import Clock
 from lamina.ports.embedder import Embedder, Fingerprint
 from lamina.ports.pack_store import PackQuery, PackStore
@@ -25,13 +27,24 @@ _TEXTS: Final = frozenset({"name", "description", "tags"})
 
 log = logging.getLogger(__name__)
 
+_SCREENED = ("description", "tags", "metadata")
+"""Fields with a caller's own words, other than the name, which has none of a secret's forms."""
+
 
 class PackHeads:
     """Looks packs up and changes them, with the vectors that they are found by."""
 
     def __init__(
-        self, store: PackStore, *, tenant: str, embedder: Embedder | None, clock: Clock, spares_shared: bool = False
+        self,
+        store: PackStore,
+        *,
+        tenant: str,
+        embedder: Embedder | None,
+        clock: Clock,
+        secrets: SecretScreen,
+        spares_shared: bool = False,
     ) -> None:
+        self.secrets = secrets
         self._store = store
         self._tenant = tenant
         self._embedder = embedder
@@ -40,9 +53,9 @@ class PackHeads:
 
     def sparing_shared(self) -> Self:
         """The same for a caller that may not change what is shared."""
-        return type(self)(
-            self._store, tenant=self._tenant, embedder=self._embedder, clock=self._clock, spares_shared=True
-        )
+        view = copy.copy(self)
+        view._spares_shared = True  # noqa: SLF001 - it is of this very class
+        return view
 
     def check_change(self, pack: Pack) -> None:
         """Refuse to change the pack or what is in it, if it is shared and this spares what is shared.
@@ -95,7 +108,7 @@ class PackHeads:
     async def create(self, pack: Pack) -> Pack:
         """Keep the new pack, with its vector if it can be made."""
         self.check_change(pack)
-        made = await self._embedded(storable_pack(pack))
+        made = await self._embedded(self.secrets.pack(storable_pack(pack)))
         await self._store.create_pack(made)
         (kept,) = await self._store.get_packs(self._tenant, [made.id])
         return kept
@@ -122,6 +135,8 @@ class PackHeads:
                 problem = f"it has revision {pack.revision}, not {expected_revision}"
                 raise Conflict(f"The pack {name!r}", problem)
             changed = pack.replace(**changes, updated_at=max(self._clock(), pack.updated_at))
+            if any(getattr(changed, field) != getattr(pack, field) for field in _SCREENED):
+                changed = self.secrets.pack(changed)
             if any(getattr(changed, field) != getattr(pack, field) for field in _TEXTS):
                 changed = await self._embedded(storable_pack(changed))
             if await self._store.save_pack(changed, expected_revision=pack.revision):

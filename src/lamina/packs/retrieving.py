@@ -17,6 +17,7 @@ from lamina.packs.pack_rows import LIVE, MARKER, OWN, REDUCED, PackRow
 from lamina.ports.clock import Clock
 from lamina.ports.events import Emit, Event, EventName
 from lamina.ports.pack_store import FOUND_TIERS, PackMemoryQuery, PackStore
+from lamina.telemetry import place_of
 
 __all__ = ["RetrieveRequest", "Retriever"]
 
@@ -118,8 +119,8 @@ class Retriever:
         memories = await self._store.get_memories(self._tenant, raised)
         try:
             await self._index.project(memories)
-        except Exception:  # the store has them whole; the next change or sweep mends it
-            log.warning("%d memories are whole again, but not yet in the index", len(raised), exc_info=True)
+        except Exception as error:  # noqa: BLE001 - the store has them whole; the next change or sweep mends it
+            log.warning("%d memories are whole again, but not yet in the index: %s", len(raised), place_of(error))
         if self._emit is not None:
             facts = {"ids": raised, "packs": sorted({each.pack_id for each in memories})}
             self._emit(Event(EventName.PACK_REPROMOTED, self._clock(), self._tenant, facts))

@@ -16,10 +16,14 @@ from lamina.packs.inputs import PackMemoryInput, build_memory
 from lamina.packs.pack_index import PackIndex
 from lamina.ports.clock import Clock, IdFactory
 from lamina.ports.pack_store import PackStore
+from lamina.telemetry import place_of
 
 __all__ = ["Writer"]
 
 log = logging.getLogger(__name__)
+
+_SCREENED = ("content", "tags", "metadata", "provenance")
+"""Fields with a caller's own words: a change of others, such as a deletion, never fails for what is there already."""
 
 
 class Writer:
@@ -69,7 +73,8 @@ class Writer:
         If their rows cannot be written they are taken back, and what went wrong is raised.
         """
         now = self._clock()
-        memories = [build_memory(each, pack, self._new_id(), now) for each in items]
+        built = (build_memory(each, pack, self._new_id(), now) for each in items)
+        memories = [self._heads.secrets.pack_memory(each) for each in built]
         if not memories:
             return []
         await self._store.add_memories(memories, now=now)
@@ -109,6 +114,8 @@ class Writer:
             if changed is None:
                 return
             changed = changed.replace(updated_at=max(now, memory.updated_at))
+            if any(getattr(changed, field) != getattr(memory, field) for field in _SCREENED):
+                changed = self._heads.secrets.pack_memory(changed)
             if await self._store.save_memory(changed, expected_revision=memory.revision, now=now):
                 await self.reflect([id])
                 return
@@ -169,8 +176,8 @@ class Writer:
     async def _remove_rows(self, pack: Pack) -> None:
         try:
             await self._index.remove_pack(pack.id)
-        except LaminaError:
-            log.warning("the pack %s is deleted, but not yet in the index", pack.id, exc_info=True)
+        except LaminaError as error:
+            log.warning("the pack %s is deleted, but not yet in the index: %s", pack.id, place_of(error))
 
     async def _purge_pack(self, pack: Pack) -> None:
         await self._index.remove_pack(pack.id)
@@ -186,13 +193,13 @@ class Writer:
             if ids:
                 await self._index.project(await self._store.get_memories(self._tenant, ids))
             await self._index.mend()
-        except Exception as error:  # an embedder may be a host's own
-            log.warning("the index of packs is behind the store: %s", type(error).__name__, exc_info=True)
+        except Exception as error:  # noqa: BLE001 - an embedder may be a host's own
+            log.warning("the index of packs is behind the store: %s", place_of(error))
 
     async def _take_back(self, memories: Sequence[PackMemory]) -> None:
         try:
             for memory in memories:
                 await self._store.delete_memory(self._tenant, memory.id)
             await self._index.remove([memory.id for memory in memories])
-        except LaminaError:
-            log.warning("could not take back %d memories whose rows cannot be written", len(memories), exc_info=True)
+        except LaminaError as error:
+            log.warning("could not take back %d memories without rows: %s", len(memories), place_of(error))

@@ -19,6 +19,7 @@ class EventName(StrEnum):
     MEMORY_RECALLED = "memory.recalled"
     MEMORY_FORGOTTEN = "memory.forgotten"
     MEMORY_DECAYED = "memory.decayed"
+    SECRETS_FOUND = "secrets.found"
     THREAD_SUMMARIZED = "thread.summarized"
     THREAD_SUMMARY_FAILED = "thread.summary_failed"
     THREAD_ARCHIVED = "thread.archived"

@@ -14,9 +14,11 @@ from typing import Final, TypeAlias
 from lamina.domain.document import Document
 from lamina.domain.text import clean
 from lamina.errors import Conflict, InvalidInput, InvalidType, MissingExtra
-from lamina.rag.converters import is_known, text_of
+from lamina.rag.conversion_limit import text_within
+from lamina.rag.converters import is_known
 from lamina.rag.ingesting import Ingested
 from lamina.rag.reports import IngestFailure, IngestProgress, IngestReport
+from lamina.settings.rag import RagConfig
 
 __all__ = ["FolderIngestion", "Ingest", "read_file"]
 
@@ -27,10 +29,10 @@ _GLOB: Final = re.compile(r"\*\*/|\*\*|\*|\?|[^*?]+")
 _REGEX_OF: Final = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
-async def read_file(path: str | os.PathLike[str], max_bytes: int) -> tuple[str, str]:
+async def read_file(path: str | os.PathLike[str], config: RagConfig) -> tuple[str, str]:
     """The path as it is given, with forward slashes, and the file's text."""
     given = _path(path)
-    return given.as_posix(), await asyncio.to_thread(_read, given, max_bytes)
+    return given.as_posix(), await asyncio.to_thread(_read, given, config)
 
 
 class FolderIngestion:
@@ -57,14 +59,14 @@ class FolderIngestion:
         self.mark = hashlib.sha256(os.fsencode(self._resolved)).hexdigest()[:16]
         """Tells this folder from others, in the options of the documents that came from it."""
 
-    async def run(self, ingest: Ingest, max_bytes: int, progress: IngestProgress | None) -> IngestReport:
+    async def run(self, ingest: Ingest, config: RagConfig, progress: IngestProgress | None) -> IngestReport:
         """Take in each file in turn; one that cannot be is noted, with the reason."""
         report = IngestReport()
         names = await asyncio.to_thread(lambda: sorted(self._names()))
         for done, name in enumerate(names, start=1):
             source = self._prefix + name
             try:
-                content = await asyncio.to_thread(self._content, name, max_bytes)
+                content = await asyncio.to_thread(self._content, name, config)
                 outcome = await ingest(content, source, self.mark)
             except (InvalidInput, InvalidType, MissingExtra, Conflict) as error:
                 report.failed.append(IngestFailure(clean(source), str(error)))
@@ -96,7 +98,7 @@ class FolderIngestion:
             return is_known(name)
         return any(each.fullmatch(below if has_slash else name) for each, has_slash in self._patterns)
 
-    def _content(self, name: str, max_bytes: int) -> str:
+    def _content(self, name: str, config: RagConfig) -> str:
         remedy = "Put the file itself there, or ingest it by ingest_file."
         try:
             path = (self._resolved / name).resolve()
@@ -106,7 +108,7 @@ class FolderIngestion:
             raise InvalidInput("path", f"{name!r} is a link that leads out of the folder", remedy)
         if any(part.startswith(".") for part in path.relative_to(self._resolved).parts):
             raise InvalidInput("path", f"{name!r} is a link to a hidden file", remedy)
-        return _read(path, max_bytes)
+        return _read(path, config)
 
 
 def _path(path: object) -> Path:
@@ -126,8 +128,9 @@ def _fail(error: OSError) -> None:
     raise InvalidInput("path", f"a folder cannot be read: {error}", "See to its permissions, or exclude it.") from error
 
 
-def _read(path: Path, max_bytes: int) -> str:
+def _read(path: Path, config: RagConfig) -> str:
     """The text of a regular file; anything else, a pipe or a device, is never opened."""
+    max_bytes = config.max_bytes
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):
@@ -139,7 +142,7 @@ def _read(path: Path, max_bytes: int) -> str:
             data = file.read(max_bytes + 1)
     except OSError as error:
         raise InvalidInput("path", f"{path.name!r} cannot be read: {error.strerror}", "Give another path.") from error
-    return text_of(path.name, data)
+    return text_within(path.name, data, config.convert_seconds)
 
 
 def _read_patterns(field: str, patterns: str | Iterable[str]) -> list[tuple[re.Pattern[str], bool]]:

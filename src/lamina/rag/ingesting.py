@@ -21,6 +21,7 @@ from lamina.rag.chunk_index import ChunkIndex
 from lamina.rag.chunk_rows import entry_of
 from lamina.rag.chunking import Chunk, ChunkOptions, chunk_text
 from lamina.rag.heads import EDITION, canonical_id, edition_of, is_same
+from lamina.telemetry import place_of
 
 __all__ = ["Ingested", "Ingester"]
 
@@ -163,8 +164,8 @@ class Ingester:
         """Delete rows that do not count; a failure is logged, for what the call was about is decided."""
         try:
             await self._index.discard(editions)
-        except LaminaError:
-            log.warning("could not delete chunks that no longer count; the next ingestion will", exc_info=True)
+        except LaminaError as error:
+            log.warning("could not delete chunks that no longer count; the next ingestion will: %s", place_of(error))
             return False
         return True
 

@@ -21,8 +21,10 @@ from lamina.memory.inputs import read_filter, read_mode, read_query
 from lamina.memory.recall import RecallRequest
 from lamina.memory.reranking import Rerankers
 from lamina.memory.scrubbing import scrub_all
+from lamina.memory.secret_screen import SecretScreen
 from lamina.ports.clock import Clock, IdFactory, utc_now
 from lamina.ports.embedder import Embedder
+from lamina.ports.events import Emit
 from lamina.ports.memory_adapter import MemoryAdapter
 from lamina.ports.state_store import StateStore
 from lamina.ports.token_counter import TokenCounter
@@ -64,6 +66,7 @@ class RagPipeline:
         counter: What tokens are counted with; the estimate if none is given.
         clock: Where times come from.
         new_id: Where ids come from.
+        emit: Told of secrets that are found in documents.
     """
 
     def __init__(
@@ -77,6 +80,7 @@ class RagPipeline:
         counter: TokenCounter | None = None,
         clock: Clock = utc_now,
         new_id: IdFactory = new_document_id,
+        emit: Emit | None = None,
     ) -> None:
         self.tenant = check_name("tenant", tenant)
         self.config = config or RagConfig()
@@ -88,6 +92,7 @@ class RagPipeline:
         self._ingester = Ingester(self._index, store, counter=self._counter, clock=clock, new_id=new_id)
         self._retriever = Retriever(self._index, store)
         self._rerankers = Rerankers(self.config.rerank)
+        self._secrets = SecretScreen(self.config.secrets or "off", tenant=tenant, clock=clock, emit=emit)
         self._is_loaded = False
 
     @property
@@ -165,7 +170,7 @@ class RagPipeline:
             MissingExtra: the file's kind needs the extra `documents`.
         """
         options = self._options(chunk_strategy, chunk_size, chunk_overlap)
-        name, content = await read_file(path, self.config.max_bytes)
+        name, content = await read_file(path, self.config)
         given = source if source is not None else name
         return (await self._ingest(content, given, metadata, owner=owner, options=options, replace=replace)).id
 
@@ -202,7 +207,7 @@ class RagPipeline:
             return await self._ingest(content, source, metadata, owner=owner, options=options, directory=directory)
 
         folder = FolderIngestion(path, pattern=pattern, exclude=exclude, prefix=prefix)
-        report = await folder.run(ingest, self.config.max_bytes, progress)
+        report = await folder.run(ingest, self.config, progress)
         if prune:
             for head in await self._own(owner):
                 if folder.lost(head) and await self._ingester.remove(head):
@@ -347,13 +352,14 @@ class RagPipeline:
         replace: bool = True,
         directory: str | None = None,
     ) -> Ingested:
-        text = read_content(content, self.config.max_bytes)
+        text, kept = read_content(content, self.config.max_bytes), read_metadata(metadata)
+        text, kept = await self._secrets.document(source, text, kept)
         draft = new_head(
             source,
             text,
             tenant=self.tenant,
             owner=owner,
-            metadata=read_metadata(metadata),
+            metadata=kept,
             options=options,
             counter=self._counter.name,
             directory=directory,

@@ -12,9 +12,9 @@ from starlette.exceptions import HTTPException
 
 from lamina.errors import LaminaError
 from lamina.server.middleware.bodies import problem_of_http
-from lamina.server.middleware.observing import where
 from lamina.server.problems import Problem, problem_of, problem_response
 from lamina.server.route_listing import methods_at
+from lamina.telemetry import place_of
 
 __all__ = ["answer_errors"]
 
@@ -32,7 +32,7 @@ def answer_errors(app: FastAPI) -> None:
     async def lamina_error(request: Request, error: LaminaError) -> JSONResponse:
         told = problem_of(error)
         if told.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            log.error("A request failed: %s", where(error))
+            log.error("A request failed: %s", place_of(error))
         return problem_response(request.scope["path"], told)
 
     @app.exception_handler(RequestValidationError)

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from lamina.ports.server_store import ServerStore
 from lamina.server.metrics import Metrics
+from lamina.telemetry import place_of
 
 __all__ = ["COUNTED_EVERY", "RETRIED_AFTER", "Inventory"]
 
@@ -66,8 +67,8 @@ class Inventory:
         try:
             memories = None if self._count_memories is None else await self._count_memories()
             size = None if self._store is None else await self._store.size_bytes()
-        except Exception as error:  # requests are served on; no number is better than an old one that seems new
-            log.warning("what is stored could not be counted: %s", type(error).__name__, exc_info=error)
+        except Exception as error:  # noqa: BLE001 - requests are served on; no number is better than an old one that seems new
+            log.warning("what is stored could not be counted: %s", place_of(error))
             self._metrics.stored(memories=None, size_bytes=None)
             pause, self._pause = self._pause, min(2 * self._pause, COUNTED_EVERY)
         else:

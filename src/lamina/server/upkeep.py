@@ -17,6 +17,7 @@ from lamina.kernel.maintenance import MaintenanceReport
 from lamina.kernel.tenants import TenantKernels
 from lamina.ports.clock import Clock, utc_now
 from lamina.server.middleware.idempotency import KEPT_FOR
+from lamina.telemetry import place_of
 
 __all__ = ["LEASE", "LEASE_NAME", "TOKENS_KEPT_FOR", "Upkeep"]
 
@@ -75,8 +76,8 @@ class Upkeep:
             await asyncio.sleep(min(pause, _LOOKS_EVERY))
             try:
                 await self.look()
-            except Exception as error:  # it must not end while the server serves; the next look may do better
-                log.warning("maintenance failed: %s", type(error).__name__, exc_info=error)
+            except Exception as error:  # noqa: BLE001 - it must not end while the server serves; the next look may do better
+                log.warning("maintenance failed: %s", place_of(error))
 
     async def look(self) -> bool:
         """Make the pass if it is due, and no other process is making it or has made it; whether it was made here.

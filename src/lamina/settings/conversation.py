@@ -6,6 +6,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
+from lamina.domain.secrets import SecretsPolicy
 from lamina.errors import ConfigError
 from lamina.settings.strict_model import Number, StrictModel, WholeNumber
 from lamina.settings.tiers import ContextThresholds
@@ -75,7 +76,8 @@ class ConversationConfig(StrictModel):
     neither shown nor summarised. `store_facts` says whether the facts that a model finds while it
     summarises become memories; None: only with compaction. `context_engineering` keeps the tokens of a
     thread inside tiers, after its messages were counted; in a kernel its `pre_rot_threshold` is half of the
-    context's token budget, at most the default, unless it is given.
+    context's token budget, at most the default, unless it is given. `secrets` is as in the
+    memory block, which it follows if it is not given.
     """
 
     window: Annotated[WholeNumber, Field(ge=1)] = 50
@@ -84,6 +86,7 @@ class ConversationConfig(StrictModel):
     compaction: CompactionConfig | None = None
     summary: SummaryConfig = SummaryConfig()
     store_facts: bool | None = None
+    secrets: SecretsPolicy | None = None
     context_engineering: ContextThresholds | None = None
 
     @property

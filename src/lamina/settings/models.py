@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_va
 
 from lamina.domain.memory import DEFAULT_LAYER_TTL, DEFAULT_NAME, Layer
 from lamina.domain.recall import SearchMode
+from lamina.domain.secrets import SecretsPolicy
 from lamina.domain.text import check_name
 from lamina.domain.validation import check_ttl
 from lamina.errors import ConfigError, InvalidInput, InvalidType
@@ -158,6 +159,8 @@ class MemoryConfig(StrictModel):
     `rerank` is what reads the best candidates of a recall again, together with the query: a name such as
     `cross-encoder`, a `Reranker`, or a callable of a query and a list of texts, sync or async, that returns one number
     from 0 to 1 per text.
+    `secrets` is what is done about keys, passwords and card numbers in what is to be stored: `off`, `flag`, `mask` or
+    `refuse`; a kernel's other blocks follow it unless they say otherwise.
     `embed` and `embed_batch` are callables, sync or async, and take the place of `embedding`.
     `version` 1 scores by similarity and relevance only. `v1_path` is an SQLite file that version 1 wrote, which
     recalls fall back on until `migrate_v1` has copied it.
@@ -194,6 +197,7 @@ class MemoryConfig(StrictModel):
     auto_recall: bool = True
     auto_save: bool = False
     context_messages: Annotated[WholeNumber, Field(ge=1)] = 20
+    secrets: SecretsPolicy = SecretsPolicy.OFF
     hooks: Annotated[Any, AfterValidator(_hooks)] = None
     clock: AnyCallable = None
     embed: Any = None

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field
 from lamina.domain.pack import PackType
 from lamina.domain.pack_decay import DEFAULT_STEPS, Decay
 from lamina.domain.recall import SearchMode
+from lamina.domain.secrets import SecretsPolicy
 from lamina.errors import ConfigError, InvalidInput
 from lamina.settings.strict_model import Number, StrictModel, WholeNumber
 
@@ -63,7 +64,7 @@ class PacksConfig(StrictModel):
     bring back to the full tier at once. `min_similarity` is from where a memory has to do with a question that
     names no `min_score`; None means what fits the embedder and the question. `reducer`
     says what makes the texts of memories that fade: rules (`extractive`), or the model that summarises threads
-    (`model`).
+    (`model`). `secrets` is as in `MemoryConfig`: None is off, or in a kernel what the memory block says.
     """
 
     table: Annotated[str, Field(min_length=1)] | None = None
@@ -73,6 +74,7 @@ class PacksConfig(StrictModel):
     max_limit: Annotated[WholeNumber, Field(ge=1, le=_LARGEST)] = _LARGEST
     min_similarity: Annotated[Number, Field(ge=0, le=1)] | None = None
     decay: Annotated[dict[PackType, DecayConfig], BeforeValidator(_decays)] = {}  # noqa: RUF012 - pydantic copies it
+    secrets: SecretsPolicy | None = None
 
     def decay_of(self, type: PackType) -> Decay | None:
         """How a new pack of the type fades; None for the type's own way."""

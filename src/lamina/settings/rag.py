@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from lamina.domain.recall import SearchMode
+from lamina.domain.secrets import SecretsPolicy
 from lamina.errors import ConfigError
 from lamina.settings.reranking import reranker_setting
 from lamina.settings.strict_model import Number, StrictModel, WholeNumber
@@ -24,6 +25,8 @@ class RagConfig(StrictModel):
     chunk below `min_score` does not match. None means "auto": none if nothing matches as far as the embedder can
     tell, and without an embedder whatever shares a word. `RagPipeline.retrieve` has defaults of its own. `rerank` is
     what reads the best chunks again, together with the query, as in `MemoryConfig`; the scores are then blended ones.
+    A file that takes longer than `convert_seconds` to be converted to text is refused.
+    `secrets` is as in `MemoryConfig`: None is off, or in a kernel what the memory block says.
     """
 
     chunk_strategy: Literal["recursive", "paragraph", "sentence", "fixed"] = "recursive"
@@ -34,6 +37,8 @@ class RagConfig(StrictModel):
     search_mode: SearchMode = SearchMode.HYBRID
     rerank: Annotated[Any, AfterValidator(reranker_setting)] = None
     max_bytes: Annotated[WholeNumber, Field(ge=1)] = 64 * _MEBIBYTE
+    convert_seconds: Annotated[Number, Field(gt=0)] = 60.0
+    secrets: SecretsPolicy | None = None
 
     @model_validator(mode="after")
     def _check_overlap(self) -> Self:

@@ -11,6 +11,7 @@ from lamina.conversation.summarizer import CustomSummarizer
 from lamina.conversation.window import WindowPolicy
 from lamina.domain.memory import DEFAULT_NAME
 from lamina.memory.engine import MemoryEngine as AsyncMemoryEngine
+from lamina.memory.secret_screen import SecretScreen
 from lamina.ports.clock import Clock, IdFactory, utc_now
 from lamina.ports.events import Emit
 from lamina.ports.language_model import LanguageModel
@@ -50,6 +51,7 @@ class ConversationManager(Blocking[AsyncConversationManager]):
         clock: Clock = utc_now,
         new_id: IdFactory = new_message_id,
         emit: Emit | None = None,
+        secrets: SecretScreen | str = "off",
     ) -> None:
         made = AsyncConversationManager(
             bare(store),
@@ -65,6 +67,7 @@ class ConversationManager(Blocking[AsyncConversationManager]):
             clock=clock,
             new_id=new_id,
             emit=emit,
+            secrets=secrets,
         )
         super().__init__(made)
 

@@ -155,7 +155,7 @@ def rows_by_key(collection: Collection, keys: Iterable[int]) -> dict[int, tuple[
     rows = collection.execute(_ENTRY, (json_list(keys),), selected=selected(), where=where)
     found = {row[0]: row[1:] for row in rows}
     if not found.keys() >= set(keys):
-        raise damaged("an index leads to a memory that is not there, or whose partition is not")
+        raise damaged("an index leads to no memory, or to one of no partition")
     return found
 
 
@@ -169,7 +169,7 @@ def ids_by_key(collection: Collection, keys: Iterable[int]) -> dict[int, str]:
     query = "SELECT key, id FROM {memories} WHERE key IN (SELECT value FROM json_each(?))"
     ids = dict(collection.execute(query, (json_list(keys),)).fetchall())
     if len(ids) < len(keys):
-        raise damaged("an index leads to a memory that is not there")
+        raise damaged("an index leads to no memory")
     return ids
 
 

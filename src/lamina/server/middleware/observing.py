@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 import time
-import traceback
 import uuid
 from typing import Final
 
@@ -15,9 +14,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from lamina.server.logs import request_id
 from lamina.server.metrics import Metrics
 from lamina.server.problems import Problem, send_problem
-from lamina.telemetry import observed_by
+from lamina.telemetry import observed_by, place_of
 
-__all__ = ["Observing", "route_of", "where"]
+__all__ = ["Observing", "route_of"]
 
 log = logging.getLogger(__name__)
 access = logging.getLogger("lamina.server.access")
@@ -54,7 +53,7 @@ class Observing:
         try:
             await self._app(scope, receive, answer.send)
         except Exception as error:  # noqa: BLE001 - the edge: whatever it is, the client gets an answer
-            log.error("A request failed: %s", where(error))  # noqa: TRY400 - the message of an error may hold content
+            log.error("A request failed: %s", place_of(error))  # noqa: TRY400 - the message of an error may hold content
             if answer.status is not None:
                 # It has begun: only a broken connection tells the client that it is not whole.
                 raise BrokenAnswer from None
@@ -104,15 +103,3 @@ class _Answer:
 def route_of(scope: Scope) -> str:
     """The template of the route, such as `/v1/memories/{id}`: no id or name is in it."""
     return getattr(scope.get("route"), "path", None) or UNMATCHED
-
-
-def where(error: BaseException) -> str:
-    """Kinds of the error and of its causes, and the lines of code: without messages, which may hold content."""
-    parts: list[str] = []
-    seen: BaseException | None = error
-    while seen is not None and len(parts) < 5:  # noqa: PLR2004 - the innermost cause is rarely deeper
-        frames = traceback.extract_tb(seen.__traceback__)[-6:]
-        places = " > ".join(f"{each.filename.rpartition('lamina/')[2]}:{each.lineno} {each.name}" for each in frames)
-        parts.append(f"{type(seen).__name__} at {places}")
-        seen = seen.__cause__ or (None if seen.__suppress_context__ else seen.__context__)
-    return "; because of ".join(parts)

@@ -10,7 +10,8 @@ from fastapi import APIRouter, Depends, Query, Request, Response, status
 
 from lamina.domain import document as domain
 from lamina.errors import DocumentNotFound, InvalidInput, MissingExtra, ScopeError
-from lamina.rag.converters import is_known, text_of
+from lamina.rag.conversion_limit import text_within
+from lamina.rag.converters import is_known
 from lamina.server.caller import Caller, Reader, Writer
 from lamina.server.paging import Page, Paging
 from lamina.server.problems import Problem
@@ -92,7 +93,7 @@ async def ingest_file(
     rag = caller.kernel.rag
     whose = caller.owner(owner)
     name = _name(request.headers.get("content-type", ""), source)
-    text = await _converted(name, await _body(request, rag.config.max_bytes))
+    text = await _converted(name, await _body(request, rag.config.max_bytes), rag.config.convert_seconds)
     id = await rag.ingest(
         text,
         source,
@@ -186,9 +187,9 @@ async def _body(request: Request, limit: int) -> bytes:
     return bytes(read)
 
 
-async def _converted(name: str, data: bytes) -> str:
+async def _converted(name: str, data: bytes, seconds: float) -> str:
     try:
-        return await anyio.to_thread.run_sync(text_of, name, data)
+        return await anyio.to_thread.run_sync(text_within, name, data, seconds)
     except MissingExtra as error:
         raise _unreadable("This server does not read files of that kind. Send its text.") from error
     except InvalidInput as error:

@@ -14,9 +14,9 @@ from lamina.domain.memory import DEFAULT_NAME
 from lamina.errors import LaminaError, ScopeError
 from lamina.server.authentication import principal_of
 from lamina.server.metrics import CONTENT_TYPE
-from lamina.server.middleware.observing import where
 from lamina.server.principal import Access
 from lamina.server.problems import Problem
+from lamina.telemetry import place_of
 
 __all__ = ["router"]
 
@@ -46,7 +46,7 @@ async def readyz(request: Request) -> Health:
         async with asyncio.timeout(_SECONDS):
             await _read_something(request.app)
     except (LaminaError, TimeoutError) as error:
-        log.warning("The server is not ready: %s", where(error))
+        log.warning("The server is not ready: %s", place_of(error))
         detail = "The storage cannot be reached now."
         raise Problem(503, "not_ready", "The server is not ready", detail, headers={"Retry-After": "5"}) from error
     return Health(status="ready")

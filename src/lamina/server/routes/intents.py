@@ -19,6 +19,7 @@ from lamina.server.caller import Reader, Writer
 from lamina.server.foreign import foreign_as
 from lamina.server.problems import problem_of
 from lamina.server.wire.intents import NewIntent, Result
+from lamina.telemetry import place_of
 
 __all__ = ["router"]
 
@@ -87,7 +88,7 @@ async def _events(pieces: Pieces, first: str | IntentResult, *, context: bool) -
             async for piece in pieces:
                 yield _event(piece, context=context)
         except LaminaError as error:
-            log.exception("A stream failed")
+            log.error("A stream failed: %s", place_of(error))  # noqa: TRY400 - the message of an error may hold content
             problem = problem_of(error)
             told = {"status": problem.status, "code": problem.code, "title": problem.title, "detail": problem.detail}
             yield _line("error", {**told, "errors": [dict(each) for each in problem.errors]})
