@@ -185,12 +185,25 @@ def _describe(span: Any, operation: Operation) -> None:
         span.set_status(Status(StatusCode.ERROR))
 
 
-@functools.cache
 def _tracer() -> Any:
+    """None where the program has set up no provider: a span that nobody sees takes longer than the rest of us here."""
+    trace = _opentelemetry()
+    if trace is None or isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+        return None
+    return _tracer_of(trace)
+
+
+@functools.cache
+def _opentelemetry() -> Any:
     try:
         from opentelemetry import trace
     except ImportError:
         return None
+    return trace
+
+
+@functools.cache
+def _tracer_of(trace: Any) -> Any:
     return trace.get_tracer("lamina", __version__)
 
 

@@ -318,3 +318,25 @@ async def test_instants_keep_their_meaning_across_zones(engine, clock):
     assert await engine.get(id) is not None
     clock.advance(1)
     assert await engine.get(id) is None
+
+
+@pytest.mark.parametrize("embedding", ["builtin", "none"])
+async def test_what_is_said_is_looked_up_before_it_is_embedded_and_else_only_when_it_is_written(
+    open_engine, monkeypatch, embedding
+):
+    embed = {"embed": None, "embedding": "none"} if embedding == "none" else {}
+    engine = await open_engine(provider="memory", **embed)
+    looked_up = 0
+    find_twins = engine.adapter.find_twins
+
+    async def counted(*arguments):
+        nonlocal looked_up
+        looked_up += 1
+        return await find_twins(*arguments)
+
+    monkeypatch.setattr(engine.adapter, "find_twins", counted)
+    first = await engine.store(TEA, tags=["one"])
+    assert await engine.store_many([TEA, {"content": TEA, "tags": ["two"]}]) == [first, first]
+    assert (await engine.get(first)).metadata["confirmations"] == 2
+    assert (await engine.get(first)).tags == ["one", "two"]
+    assert looked_up == (0 if embedding == "none" else 2)

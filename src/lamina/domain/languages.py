@@ -134,8 +134,8 @@ _ARABIC_SUFFIXES: Final = ("ها", "ان", "ات", "ون", "ین", "یه", "ه",
 def languages_of(words: Iterable[str]) -> list[str]:
     """The languages with Latin letters that the most function words tell of, English first; none without any."""
     counts: dict[str, int] = {}
-    for word in words:
-        for language in _LANGUAGES_OF.get(word, ()):
+    for word in filter(_LANGUAGES_OF.__contains__, words):  # few of a text's words are
+        for language in _LANGUAGES_OF[word]:
             counts[language] = counts.get(language, 0) + 1
     most = max(counts.values(), default=0)
     return [language for language in LATIN_LANGUAGES if most and counts.get(language) == most]

@@ -3,34 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from lamina.domain.memory import MemoryEntry, Trust
 from lamina.domain.scope import Scope
-from lamina.domain.text import clean
-from lamina.domain.validation import check_entry, check_ttl, clean_metadata
+from lamina.domain.validation import check_entry
 from lamina.errors import Conflict, InvalidInput, MemoryNotFound
-from lamina.memory.inputs import (
-    MemoryInput,
-    build_entry,
-    expiry,
-    read_instant,
-    read_layer,
-    read_superseded,
-    read_tags,
-    read_texts,
-    read_trust,
-)
+from lamina.memory.editing import GUARDED, read_changes
+from lamina.memory.inputs import MemoryInput, build_entry, expiry, read_superseded
 from lamina.memory.runtime import Runtime
 from lamina.memory.superseding import ATTEMPTS, Link, Superseder, Superseding, announce
 from lamina.memory.trusting import confirmation, lowered, outranked, promotion, revival
 from lamina.ports.embedder import Fingerprint
 from lamina.ports.events import EventName
-from lamina.ports.memory_adapter import ACCESS_FIELDS, UPDATABLE, MemoryAdapter, Update
+from lamina.ports.memory_adapter import MemoryAdapter, Update
 from lamina.telemetry import memory_operation
 
 __all__ = ["RestoreReport", "Writer"]
@@ -85,7 +75,7 @@ class Writer:
         untrusted = await lowered(self._runtime, [draft.entry for draft in drafts if draft is not None])
         for draft in filter(None, drafts):
             draft.entry = untrusted.get(draft.entry.id, draft.entry)
-        known, fresh = _split(await self._find_twins(list(filter(None, drafts))))
+        known, fresh = _split(await self._look_up(list(filter(None, drafts))))
         links = await self._plan(known, fresh, now)
         await self._runtime.space.embed_new([draft.entry for draft in fresh])
         # From here on things are written; what can be refused has been.
@@ -200,6 +190,17 @@ class Writer:
             draft.entry = entries[draft.entry.id]
         return links
 
+    async def _look_up(self, drafts: Sequence[_Draft]) -> list[tuple[_Draft, MemoryEntry | None]]:
+        """As `_find_twins`, or without a look where nothing hangs on it: then writing finds those that say the same.
+
+        What is looked up is not embedded, and an id or a memory to supersede may be in another store.
+        """
+        if self._runtime.space.embedder is None and not any(
+            draft.old_ids or draft.given.id is not None for draft in drafts
+        ):
+            return [(draft, None) for draft in drafts]
+        return await self._find_twins(drafts)
+
     async def _find_twins(self, drafts: Sequence[_Draft]) -> list[tuple[_Draft, MemoryEntry | None]]:
         """With each draft the memory that it confirms: the one with its id, or the one that says the same."""
         found: list[tuple[_Draft, MemoryEntry | None]] = []
@@ -294,9 +295,7 @@ class Writer:
     async def _prepare(self, entry: MemoryEntry, changes: Mapping[str, Any]) -> dict[str, Any]:
         """The updates that turn the entry into what these changes ask for, guarded and embedded."""
         now = self._runtime.clock()
-        updates = {field: _read_change(field, value) for field, value in changes.items()}
-        if not updates:
-            raise InvalidInput("changes", "are empty", f"Name at least one of: {', '.join(_EDITABLE)}.")
+        updates = read_changes(changes)
         if "ttl" in updates:
             updates["expires_at"] = expiry(now, updates["ttl"])
         if "relevance" in updates:
@@ -311,7 +310,7 @@ class Writer:
             guarded = (await lowered(self._runtime, [guarded])).get(guarded.id, guarded)
         elif entry.trust is Trust.UNTRUSTED and guarded.trust is Trust.TRUSTED:
             guarded = guarded.replace(metadata={**guarded.metadata, **promotion(entry, now)})
-        for field in _GUARDED:
+        for field in GUARDED:
             if getattr(guarded, field) != getattr(entry, field):
                 updates[field] = getattr(guarded, field)
         if "content" in updates:
@@ -357,30 +356,3 @@ def _check_same(twin: MemoryEntry, new: MemoryEntry) -> None:
 
 def _saying(entry: MemoryEntry) -> tuple[str, str, str, str]:
     return entry.owner, entry.namespace, entry.layer, entry.digest
-
-
-_EDITABLE: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "content": lambda value: clean(value) if isinstance(value, str) else value,
-    "layer": read_layer,
-    "tags": lambda value: read_tags("tags", value),
-    "metadata": clean_metadata,
-    "relevance": lambda value: value,
-    "confidence": lambda value: value,
-    "ttl": check_ttl,
-    "occurred_at": lambda value: read_instant("occurred_at", value),
-    "valid_until": lambda value: read_instant("valid_until", value),
-    "superseded_by": lambda value: value,
-    "source": lambda value: value,
-    "trust": read_trust,
-    "derived_from": lambda value: read_texts("derived_from", value),
-}
-"""The fields that an edit may change, and how each is read."""
-
-_GUARDED: Final = UPDATABLE - ACCESS_FIELDS - {"embedding"}
-"""The fields that an edit takes over from what `on_before_store` returns."""
-
-
-def _read_change(field: str, value: Any) -> Any:
-    if field not in _EDITABLE:
-        raise InvalidInput(field, "cannot be edited", f"Use: {', '.join(_EDITABLE)}.")
-    return _EDITABLE[field](value)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeAlias, TypeGuard, cast
 
 from anyio import to_thread
@@ -297,27 +298,35 @@ def _functions_of(thing: object) -> tuple[BatchEmbed, BatchEmbed | None]:
 
 
 def _batch(function: Callable[[list[str]], Any]) -> BatchEmbed:
+    listed = _listing(function)
+
     async def embed(texts: list[str]) -> Iterable[Any]:
-        return cast("Iterable[Any]", await _listed(function, texts))
+        return cast("Iterable[Any]", await listed(texts))
 
     return embed
 
 
 def _one_by_one(function: Callable[[str], Any]) -> BatchEmbed:
+    listed = _listing(function)
+
     async def embed(texts: list[str]) -> Iterable[Any]:
-        return [await _listed(function, text) for text in texts]
+        return [await listed(text) for text in texts]
 
     return embed
 
 
-async def _listed(function: Callable[..., Any], argument: object) -> Any:
+def _listing(function: Callable[..., Any]) -> Callable[[Any], Awaitable[Any]]:
     """As `call_host`; a generator that a sync function returns is read in the thread, too."""
 
-    def run() -> Any:
+    def run(argument: object) -> Any:
         result = function(argument)
         return list(result) if isinstance(result, Iterator) else result
 
-    return await (call_host(function, argument) if is_async(function) else call_host(run))
+    async def called(argument: object) -> Any:
+        result = function(argument)
+        return await result if inspect.isawaitable(result) else result
+
+    return called if is_async(function) else partial(call_host, run)
 
 
 async def _iterated(pieces: Any) -> AsyncIterator[Any]:

@@ -12,6 +12,7 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from typing import Final, TypeVar
 
 import anyio
@@ -52,16 +53,18 @@ class _Wrapper:
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
+        self._innermost = unwrapped(embedder)
+        """Which is asked for its name at every step, below any number of wrappers."""
 
     @property
     def provider(self) -> str:
         """The wrapped embedder's."""
-        return self._embedder.provider
+        return self._innermost.provider
 
     @property
     def model(self) -> str:
         """The wrapped embedder's."""
-        return self._embedder.model
+        return self._innermost.model
 
     def matches_from(self, query: str) -> float:
         """The wrapped embedder's."""
@@ -217,11 +220,16 @@ class CachingEmbedder(_Wrapper):
             self._cache.put(key, vector)
 
     def _start(self, kind: str) -> hashlib._Hash:
-        """What all keys of this kind begin with."""
-        digest = hashlib.sha256()
-        for part in (kind, self.provider, self.model):
-            digest.update(_measured(part))
-        return digest
+        return _start(kind, self.provider, self.model)
+
+
+@lru_cache(maxsize=64)
+def _start(kind: str, provider: str, model: str) -> hashlib._Hash:
+    """What all keys of this kind begin with; to be copied."""
+    digest = hashlib.sha256()
+    for part in (kind, provider, model):
+        digest.update(_measured(part))
+    return digest
 
 
 def _key(start: hashlib._Hash, text: str) -> bytes:

@@ -89,7 +89,7 @@ def _at_once(raw: list[Any]) -> Iterator[array[float]]:
         return
     if len({len(each) for each in raw}) != 1:
         return
-    rows = np.stack(raw)
+    rows = np.stack(raw) if len(raw) > 1 else raw[0][None]  # stacking takes longer than all the rest of one
     if rows.shape[1] and np.isfinite(rows).all() and rows.any(axis=1).all():
         yield from (array("f", row.tobytes()) for row in rows)
 

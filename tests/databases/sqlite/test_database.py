@@ -181,7 +181,7 @@ async def test_each_users_tables_are_migrated_on_their_own(file: Path) -> None:
         assert await said(store) == ["m1", "m2"]
         await store.append(REF, [event("m3")], now=NOW)
     await adapter.close()
-    assert versions(file) == {"lamina_memories": 3, "lamina_state": 1}
+    assert versions(file) == {"lamina_memories": 4, "lamina_state": 1}
     async with NewerState(file) as newer:
         assert await said(newer) == ["m1", "m2", "m3"]
     copies = sorted(path.name for path in file.parent.iterdir() if "backup" in path.name)

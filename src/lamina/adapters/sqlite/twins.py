@@ -7,7 +7,8 @@ only those are looked at singly that may have a twin.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
 from lamina.adapters.sqlite.partitions import resolve
@@ -43,15 +44,27 @@ class Taken:
     """
 
     def __init__(
-        self, collection: Collection, tenant: str, entries: Sequence[MemoryEntry], digests: Sequence[str]
+        self,
+        collection: Collection,
+        tenant: str,
+        entries: Sequence[MemoryEntry],
+        digests: Sequence[str],
+        *,
+        number_of: Callable[[Place], int | None] | None = None,
     ) -> None:
-        """Look up those of these entries, which are all of the tenant; `digests` is empty where only ids count."""
+        """Look up those of these entries, which are all of the tenant; `digests` is empty where only ids count.
+
+        `number_of` tells the number of a place's partition, if there is one: what the caller looks up too.
+        """
         self._ids = _stored_ids(collection, tenant, [entry.id for entry in entries])
         by_place: defaultdict[Place, list[bytes]] = defaultdict(list)
         for entry, digest in zip(entries, digests, strict=False):
             by_place[place_of(entry)].append(bytes.fromhex(digest))
+        number_of = number_of or partial(_number_of, collection)
         self._digests = {
-            (place, digest) for place, own in by_place.items() for digest in _stored_digests(collection, place, own)
+            (place, digest)
+            for place, own in by_place.items()
+            for digest in _stored_digests(collection, number_of(place), own)
         }
 
     def holds(self, id: str, place: Place, digest: str) -> bool:
@@ -106,17 +119,21 @@ def _stored_ids(collection: Collection, tenant: str, ids: Sequence[str]) -> set[
     return {id for part, marks in _parts(ids) for (id,) in collection.execute(query, (tenant, *part), marks=marks)}
 
 
-def _stored_digests(collection: Collection, place: Place, digests: Sequence[bytes]) -> set[str]:
+def _number_of(collection: Collection, place: Place) -> int | None:
     query = "SELECT id FROM {partitions} WHERE tenant = ? AND owner = ? AND namespace = ? AND layer = ?"
     row = collection.execute(query, place).fetchone()
-    if row is None:
+    return row[0] if row else None
+
+
+def _stored_digests(collection: Collection, partition: int | None, digests: Sequence[bytes]) -> set[str]:
+    if partition is None:
         return set()
     # Named, or SQLite takes the index that is sorted by seq and reads the whole partition for a digest it lacks.
     query = "SELECT digest FROM {memories} INDEXED BY {memories_by_digest} WHERE partition = ? AND digest IN ({marks})"
     return {
         digest.hex()
         for part, marks in _parts(digests)
-        for (digest,) in collection.execute(query, (row[0], *part), marks=marks)
+        for (digest,) in collection.execute(query, (partition, *part), marks=marks)
     }
 
 

@@ -53,6 +53,7 @@ class _Partition:
     """The greatest count given out in it; none is given twice."""
     dimensions: int | None
     """How long its vectors are, if it has some."""
+    has_grown: bool = False
 
 
 class Writing:
@@ -73,7 +74,7 @@ class Writing:
         """As `MemoryAdapter.store_many`."""
         check_all(scope, entries)
         digests = [entry.digest for entry in entries]
-        taken = Taken(self._collection, scope.tenant, entries, digests if if_new else ())
+        taken = Taken(self._collection, scope.tenant, entries, digests if if_new else (), number_of=self._number_of)
         found: list[MemoryEntry | None] = []
         for entry, digest in zip(entries, digests, strict=True):
             place = place_of(entry)
@@ -160,7 +161,7 @@ class Writing:
         self._write_rows()
         self._write_texts()
         growth = self._vectors.flush()
-        lasts = {partition.id: partition.last for partition in self._partitions.values()}
+        lasts = {partition.id: partition.last for partition in self._partitions.values() if partition.has_grown}
         query = (  # the state is random, for a count would begin anew with a partition that is made anew
             "UPDATE {partitions} SET last = max(last, ?), vectors = vectors + ?, "
             "dimensions = coalesce(?, dimensions), state = iif(?, random(), state) WHERE id = ?"
@@ -228,6 +229,7 @@ class Writing:
     def _insert(self, entry: MemoryEntry, vector: bytes | None, *, digest: str, seq: int, revision: int) -> int:
         partition = self._partition(entry)
         partition.last += 1
+        partition.has_grown = True
         key = partition.id << 32 | partition.last
         self._new_rows.append((key, partition.id, *values_of(entry, seq, revision, digest)))
         self._new_texts[key] = entry.content
@@ -297,7 +299,17 @@ class Writing:
         self._collection.execute_many("INSERT INTO {text} (rowid, terms) VALUES (?, ?)", rows)
 
     def _partition(self, entry: MemoryEntry) -> _Partition:
+        """The entry's, made if there is none."""
         place = place_of(entry)
+        found = self._known(place)
+        if found is None:
+            query = "INSERT INTO {partitions} (tenant, owner, namespace, layer) VALUES (?, ?, ?, ?)"
+            number = self._collection.execute(query, place).lastrowid
+            assert number is not None  # noqa: S101 - for the type alone
+            found = self._partitions[place] = _Partition(number, 0, None)
+        return found
+
+    def _known(self, place: Place) -> _Partition | None:
         if place not in self._partitions:
             query = (
                 "SELECT id, last, CASE WHEN vectors > 0 THEN dimensions END FROM {partitions} "
@@ -305,10 +317,13 @@ class Writing:
             )
             row = self._collection.execute(query, place).fetchone()
             if row is None:
-                query = "INSERT INTO {partitions} (tenant, owner, namespace, layer) VALUES (?, ?, ?, ?)"
-                row = (self._collection.execute(query, place).lastrowid, 0, None)
+                return None
             self._partitions[place] = _Partition(*row)
         return self._partitions[place]
+
+    def _number_of(self, place: Place) -> int | None:
+        found = self._known(place)
+        return None if found is None else found.id
 
     def _next_seq(self) -> int:
         if self._seq is None:

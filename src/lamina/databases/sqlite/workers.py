@@ -2,8 +2,10 @@
 
 A caller on any event loop hands over one job per call and awaits its outcome; nothing here is bound
 to a loop. A job that writes is one transaction that happens whole or not at all, also if its caller
-is gone. Writing jobs that wait together share one transaction, and so one sync to disk, with a
-savepoint each: one's failure undoes only its own, and all are answered after the commit.
+is gone. Writing jobs that wait together share one transaction, and so one sync to disk; all are
+answered after the commit. They are done one behind the other; if one fails, all of it is undone and
+done again with a savepoint each, so that one's failure undoes only its own. (A savepoint is dear: for
+each, SQLite copies every page that changes, and writes out what a text index has gathered.)
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import asyncio
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -28,7 +30,10 @@ T = TypeVar("T")
 _Outcome: TypeAlias = tuple[Any, BaseException | None]
 
 Work = Callable[[sqlite3.Connection], T]
-"""What a job does with the connection of the thread that runs it, inside a transaction."""
+"""What a job does with the connection of the thread that runs it, inside a transaction.
+
+One that writes may be done again after it was undone: all that it changes is in the file.
+"""
 
 GROUP: Final = 64
 """Most writing jobs in one transaction: bounds what the first of them waits for the others."""
@@ -49,22 +54,29 @@ class _Job:
     future: asyncio.Future[Any]
     kind: _Kind
 
-    def answer(self, outcome: Any, error: BaseException | None) -> None:
-        with suppress(RuntimeError):  # the caller's loop is closed, so nobody waits
-            self.loop.call_soon_threadsafe(_settle, self.future, outcome, error)
-
 
 def _nothing(_: sqlite3.Connection) -> None:
     pass
 
 
-def _settle(future: asyncio.Future[Any], outcome: Any, error: BaseException | None) -> None:
-    if future.done():  # cancelled
-        return
-    if error is None:
-        future.set_result(outcome)
-    else:
-        future.set_exception(error)
+def _answer(group: Sequence[_Job], outcomes: Sequence[_Outcome]) -> None:
+    """Tell the callers, waking each loop once."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], _Outcome]]] = {}
+    for job, outcome in zip(group, outcomes, strict=True):
+        by_loop.setdefault(job.loop, []).append((job.future, outcome))
+    for loop, answers in by_loop.items():
+        with suppress(RuntimeError):  # the callers' loop is closed, so nobody waits
+            loop.call_soon_threadsafe(_settle, answers)
+
+
+def _settle(answers: Sequence[tuple[asyncio.Future[Any], _Outcome]]) -> None:
+    for future, (outcome, error) in answers:
+        if future.done():  # cancelled
+            continue
+        if error is None:
+            future.set_result(outcome)
+        else:
+            future.set_exception(error)
 
 
 class Workers:
@@ -177,7 +189,7 @@ class _Worker:
             if self._connection is not None:
                 self._connection.close()
             if job is not None:
-                job.answer(None, None)
+                _answer([job], [(None, None)])
             return False
         group = self._gather(job, ahead)
         try:
@@ -190,8 +202,7 @@ class _Worker:
                 ]
         except Exception as error:  # noqa: BLE001 - the edge of a thread: whatever it is goes to the caller
             outcomes = [(None, error)] * len(group)
-        for each, outcome in zip(group, outcomes, strict=True):
-            each.answer(*outcome)
+        _answer(group, outcomes)
         return True
 
     def _gather(self, first: _Job, ahead: list[_Job | None]) -> list[_Job]:
@@ -223,12 +234,18 @@ class _Worker:
             return job.work(connection)
 
     def _write(self, connection: sqlite3.Connection, group: list[_Job]) -> list[_Outcome]:
-        outcomes: list[_Outcome]
         with translated(self._place), _ending(connection):
             connection.execute("BEGIN IMMEDIATE")
-            if len(group) == 1:  # which needs no savepoint: its failure ends the transaction
-                outcomes = [(None if group[0].future.cancelled() else group[0].work(connection), None)]
-            else:
+            try:
+                outcomes: list[_Outcome] = [
+                    (None if job.future.cancelled() else job.work(connection), None) for job in group
+                ]
+            except Exception:
+                if len(group) == 1:  # whose failure ends the transaction
+                    raise
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                connection.execute("BEGIN IMMEDIATE")
                 outcomes = [self._attempt(connection, job) for job in group]
             self._check()
             connection.execute("COMMIT")
