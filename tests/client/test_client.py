@@ -181,7 +181,8 @@ async def test_an_export_can_be_imported(client):
         lines = [line async for line in client.export(embeddings=True)]
         assert len(lines) == 3
         await client.memories.forget_where(layers=["longterm"])
-        assert (await client.import_lines(lines))["written"] == 3
+        assert (await client.import_lines(lines))["erased"] == 3
+        assert (await client.import_lines(lines, revive=True))["written"] == 3
         assert [line async for line in client.export(embeddings=True)] == lines
         with pytest.raises(InvalidInput, match="line 2"):
             await client.import_lines(['{"content": "good"}', "nonsense"])

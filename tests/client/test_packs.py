@@ -48,6 +48,7 @@ NOT_HERE = {
     "reembed_missing": "on the server's machine",
     "purge_orphans": "`client.run_maintenance`",
     "check": "`lamina doctor`",
+    "repair": "`lamina check --repair`",
     "scrub": "`lamina packs scrub`",
 }
 """The verbs of the library that the client has not, with what is in their place; the page on the client says so too."""

@@ -31,7 +31,7 @@ def test_each_answer_is_written_with_places_and_scores_and_without_texts(report,
     assert len(lines) == len(report.answers)
     assert lines[0]["query"] == "q1"
     assert lines[0]["ranks"] == {"a/1": 1, "a/3": 2}
-    assert [document for document, _ in lines[0]["returned"]] == ["a/1", "a/3"]
+    assert [document for document, _ in lines[0]["returned"]] == ["a/1", "a/3", "a/2"]  # the turn after them
     page = written[1].read_text(encoding="utf-8")
     assert report.digest in page
     assert "| all | text | 4 |" in page

@@ -189,10 +189,11 @@ class LaminaClient:
                     yield line
 
     async def import_lines(
-        self, lines: Iterable[str], *, replace: bool = False, skip_bad_lines: bool = False
+        self, lines: Iterable[str], *, replace: bool = False, skip_bad_lines: bool = False, revive: bool = False
     ) -> dict[str, Any]:
         """Take in lines that `export` gave, or others that hold a `content`; what was done, in numbers.
 
+        What was deleted since, or whose owner was erased, is left out unless `revive` asks for it.
         All are read before anything is written. It is not repeated if it fails: importing anew does no harm.
 
         Raises:
@@ -203,7 +204,7 @@ class LaminaClient:
             for line in lines:
                 yield line.rstrip("\n").encode("utf-8", "surrogatepass") + b"\n"
 
-        query = {"replace": replace, "skip_bad_lines": skip_bad_lines}
+        query = {"replace": replace, "skip_bad_lines": skip_bad_lines, "revive": revive}
         asked = Request(
             method="POST", path=("v1", "import"), query=query, content=encoded(), content_type=_NDJSON, reads=True
         )

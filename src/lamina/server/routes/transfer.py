@@ -51,6 +51,7 @@ async def import_memories(
     request: Request,
     replace: Annotated[Flag, Query(description="Overwrite memories whose id is there already.")] = False,
     skip_bad_lines: Annotated[Flag, Query(description="Import the others; each bad line is reported.")] = False,
+    revive: Annotated[Flag, Query(description="Take what was deleted since, too, or whose owner was erased.")] = False,
 ) -> Imported:
     """Lines that an export wrote come back exactly; other lines are remembered as new texts.
 
@@ -61,7 +62,7 @@ async def import_memories(
         file = Path(folder) / "import.ndjson"
         await _receive(request, file)
         try:
-            report = await import_ndjson(engine, file, replace=replace, skip_bad_lines=skip_bad_lines)
+            report = await import_ndjson(engine, file, replace=replace, skip_bad_lines=skip_bad_lines, revive=revive)
         except BadLines as error:
             fields = tuple({"field": f"line {each.number}", "problem": each.problem} for each in error.lines)
             raise Problem(422, "bad_lines", "Some lines cannot be imported", str(error), fields) from error

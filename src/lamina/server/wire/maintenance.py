@@ -61,6 +61,7 @@ class Imported(BaseModel):
     confirmed: int
     vetoed: int
     without_vector: int
+    erased: int
     bad: list[BadLine]
 
     @classmethod
