@@ -6,13 +6,14 @@ from itertools import product
 import pytest
 
 from lamina.domain.memory import MemoryEntry
+from lamina.domain.recall import ScoreBreakdown
 from lamina.errors import ConfigError
 from lamina.memory.fusion import fuse, text_share
 from lamina.memory.scoring import age_hours, contributions, frequency, recency, total_score
 from lamina.settings import ScoringConfig
 from lamina.testing import FrozenClock
 
-SAMPLE = (0.92, 0.95, 0.1, 0.9)  # similarity, recency, frequency, relevance
+SAMPLE = ScoreBreakdown(similarity=0.92, recency=0.95, frequency=0.1, relevance=0.9)
 
 
 @pytest.mark.parametrize(("hours", "expected"), [(0, 1), (336, 0.367879), (672, 0.135335)])
@@ -49,7 +50,7 @@ def test_weights_that_nearly_sum_to_one_are_accepted_as_they_are():
     scoring = ScoringConfig(similarity_weight=0.5)
     weights = (scoring.similarity_weight, scoring.recency_weight, scoring.frequency_weight, scoring.relevance_weight)
     assert sum(weights) == pytest.approx(1.05)
-    best = (1.0, 1.0, 1.0, 1.0)
+    best = ScoreBreakdown(similarity=1, recency=1, frequency=1, relevance=1)
     assert total_score(best, scoring) == 1
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from lamina.domain.recall import HitExplanation, RecallResult, Source
 from lamina.memory.candidates import Candidate
-from lamina.memory.scoring import Components, components, contributions, score_breakdown, total_score
+from lamina.memory.scoring import Components, components, contributions, score_breakdown, score_of
 
 if TYPE_CHECKING:
     from lamina.settings import ScoringConfig
@@ -42,12 +42,12 @@ class Ranked:
             (False, False): Source.CONVERSATION,
         }
         source = sources[candidate.in_vector is not None, candidate.in_text is not None]
+        breakdown = score_breakdown(candidate, self.components)
         explanation = None
         if scoring is not None:
-            parts = contributions(self.components, scoring)
+            parts = contributions(breakdown, scoring)
             legs = candidate.leg_hits()
             explanation = HitExplanation(*legs, parts, candidate.support, candidate.rerank)
-        breakdown = score_breakdown(candidate, self.components)
         return RecallResult(candidate.entry, self.score, breakdown, source, explanation)
 
 
@@ -59,7 +59,7 @@ def ranked(candidates: Iterable[Candidate], now: datetime, scoring: ScoringConfi
     scored = []
     for candidate in candidates:
         parts = components(candidate, now, scoring)
-        score = total_score(parts, scoring, version=version)
+        score = score_of(parts, scoring, version=version)
         text_rank = inf if candidate.in_text is None else candidate.in_text[0]
         place = (candidate.rerank is None, -score, text_rank, candidate.view.id)
         scored.append((place, Ranked(candidate, score, parts)))

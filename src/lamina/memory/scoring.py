@@ -23,6 +23,7 @@ __all__ = [
     "frequency",
     "recency",
     "score_breakdown",
+    "score_of",
     "total_score",
 ]
 
@@ -74,18 +75,27 @@ def score_breakdown(candidate: Candidate, components: Components) -> ScoreBreakd
     return ScoreBreakdown(*components, vector=candidate.vector, text=candidate.text, match=candidate.match)
 
 
-def contributions(components: Components, scoring: ScoringConfig) -> dict[str, float]:
+def contributions(breakdown: ScoreBreakdown, scoring: ScoringConfig) -> dict[str, float]:
     """Each component times its weight; their sum, limited to [0, 1], is the score."""
     names = ("similarity", "recency", "frequency", "relevance")
-    return dict(zip(names, _weighted(components, scoring), strict=True))
+    return dict(zip(names, _weighted(_components_of(breakdown), scoring), strict=True))
 
 
-def total_score(components: Components, scoring: ScoringConfig, *, version: int = 2) -> float:
+def total_score(breakdown: ScoreBreakdown, scoring: ScoringConfig, *, version: int = 2) -> float:
     """The weighted sum of the components, limited to [0, 1]; for version 1, similarity times relevance."""
+    return score_of(_components_of(breakdown), scoring, version=version)
+
+
+def score_of(components: Components, scoring: ScoringConfig, *, version: int) -> float:
+    """As `total_score`, of components that nobody has named yet: it is called for every candidate."""
     if version == 1:
         return components[0] * components[3]
     score = sum(_weighted(components, scoring))
     return 0.0 if score < 0 else score if score < 1 else 1.0
+
+
+def _components_of(breakdown: ScoreBreakdown) -> Components:
+    return breakdown.similarity, breakdown.recency, breakdown.frequency, breakdown.relevance
 
 
 def _weighted(components: Components, scoring: ScoringConfig) -> Components:
