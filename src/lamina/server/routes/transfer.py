@@ -49,6 +49,7 @@ async def export_memories(
 async def import_memories(
     caller: Administrator,
     request: Request,
+    *,
     replace: Annotated[Flag, Query(description="Overwrite memories whose id is there already.")] = False,
     skip_bad_lines: Annotated[Flag, Query(description="Import the others; each bad line is reported.")] = False,
     revive: Annotated[Flag, Query(description="Take what was deleted since, too, or whose owner was erased.")] = False,
