@@ -69,7 +69,7 @@ class Legs:
     async def _at_once(self, search: Search, pool: int, stores: Sequence[MemoryAdapter]) -> BothLegs | None:
         """What the adapter answers in one go, if it can."""
         adapter, request = self._runtime.adapter, search.request
-        options = search_options(request, pool, include_embeddings=self._has_parts(request.query))
+        options = search_options(request, pool, include_embeddings=self.has_parts(request.query))
         natively = all(_is_native(adapter, leg, options) for leg in (Capability.VECTOR, Capability.TEXT))
         if adapter not in stores or not natively:
             return None
@@ -82,7 +82,7 @@ class Legs:
         found = Found() if at_once is None else Found([*at_once.by_vector])
         if search.vector is None:
             return found
-        options = search_options(search.request, pool, include_embeddings=self._has_parts(search.request.query))
+        options = search_options(search.request, pool, include_embeddings=self.has_parts(search.request.query))
         try:
             for store in stores:
                 if _is_native(store, Capability.VECTOR, options):
@@ -131,7 +131,7 @@ class Legs:
                 return True
         return False
 
-    def _has_parts(self, query: str) -> bool:
+    def has_parts(self, query: str) -> bool:
         """Whether the vectors of the candidates are needed: what their parts count for is told later."""
         embedder = self._runtime.space.embedder
         return embedder is not None and bool(weighted_parts(embedder, query, None))

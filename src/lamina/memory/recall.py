@@ -28,7 +28,6 @@ from lamina.memory.ranking import Ranked, ranked
 from lamina.memory.reranking import rerank, rerank_share
 from lamina.memory.runtime import Runtime
 from lamina.memory.wording import Wording
-from lamina.ports.embedder import weighted_parts
 from lamina.ports.events import EventName
 from lamina.ports.memory_requests import MAX_LIMIT
 from lamina.telemetry import memory_operation
@@ -113,8 +112,7 @@ class Recaller:
         """
         query, is_first, words = search.request.query, not search.known, search.words
         embedder = self._runtime.space.embedder
-        has_parts = embedder is not None and bool(weighted_parts(embedder, query, None))
-        if search.overlap is None and (search.wants_text or has_parts):
+        if search.overlap is None and (search.wants_text or self._legs.has_parts(query)):
             search.overlap = await words.overlap(fresh, is_searched=search.wants_text)
         compared = words if search.wants_text else None
         comparison = Comparison(query, compared, embedder, search.vector, search.overlap)

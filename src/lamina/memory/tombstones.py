@@ -23,7 +23,6 @@ _KEY: Final = "erasure-key"
 _PREFIX: Final = "erased-"
 _BYTES: Final = 32
 
-
 Kind = Literal["owner", "memory"]
 
 

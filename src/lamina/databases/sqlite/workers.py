@@ -240,7 +240,7 @@ class _Worker:
                 outcomes: list[_Outcome] = [
                     (None if job.future.cancelled() else job.work(connection), None) for job in group
                 ]
-            except Exception:
+            except Exception:  # whatever it is: raised again here, or by its own job, behind a savepoint
                 if len(group) == 1:  # whose failure ends the transaction
                     raise
                 if connection.in_transaction:
