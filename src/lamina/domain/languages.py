@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any, Final
 
-import snowballstemmer
+import Stemmer
 
 __all__ = ["LATIN_LANGUAGES", "is_function_word", "languages_of", "stem_by_script", "stem_in", "stop_words"]
 
@@ -165,12 +164,15 @@ def stem_by_script(word: str) -> str:
 
 def stem_in(language: str, word: str) -> str:
     """The stem of a word in a language; the word itself where the language has no stemmer."""
-    return word if language in _NOT_STEMMED or len(word) > _LONGEST_STEMMED else _stemmed(language, word)
+    if language in _NOT_STEMMED or len(word) > _LONGEST_STEMMED:
+        return word
+    stem: str = _stemmers.of(language).stemWord(word)
+    return stem or word
 
 
 _NOT_STEMMED: Final = frozenset({"polish", "vietnamese"})
 _LONGEST_STEMMED: Final = 256
-"""Letters of a word; a stemmer takes minutes for one of a million, which is no word."""
+"""Letters: what is longer is no word, and is indexed as it is."""
 
 
 class _Stemmers(threading.local):
@@ -181,17 +183,11 @@ class _Stemmers(threading.local):
 
     def of(self, language: str) -> Any:
         if language not in self.by_language:
-            self.by_language[language] = snowballstemmer.stemmer(language)
+            self.by_language[language] = Stemmer.Stemmer(language, maxCacheSize=0)
         return self.by_language[language]
 
 
 _stemmers = _Stemmers()
-
-
-@lru_cache(maxsize=131_072)
-def _stemmed(language: str, word: str) -> str:
-    stem: str = _stemmers.of(language).stemWord(word)
-    return stem or word
 
 
 def _without_arabic_affixes(word: str) -> str:
