@@ -72,8 +72,7 @@ async def test_what_was_said_twice_does_not_come_before_what_answers_better(
     similarities = {each.entry.content: round(each.score_breakdown.similarity / 0.8, 6) for each in found}
     if mode == "hybrid":  # each loses its distance to the best, and three quarters of what it has at most
         assert similarities == {"answer 0.7": 0.7, "twice 0.55": 0.4, "lesser 0.5": 0.3, "far 0.1": 0.025}
-        assert [round(each.explanation.support / 0.8, 6) for each in found][0] == 0
-        assert all(each.explanation.support <= 0 for each in found)
+        assert [each.explanation.support < 0 for each in found] == [False, True, True, True]
 
 
 ONLY_SIMILARITY = {"similarity_weight": 1, "recency_weight": 0, "frequency_weight": 0, "relevance_weight": 0}
