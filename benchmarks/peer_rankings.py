@@ -83,7 +83,7 @@ class TooSlow(Exception):
 
 
 class Deadline:
-    """The seconds that a peer has for a set, from now on: for storing and for all questions."""
+    """The seconds that a peer has for a set, from now on. Looked at before each question; storing goes through."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds, self._end = seconds, time.monotonic() + seconds
