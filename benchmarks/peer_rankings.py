@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -69,6 +70,30 @@ async def vectors_of(dataset: Dataset, embedder: Embedder, *, whole: bool) -> Ve
     return Vectors(model if length is None else f"{model}, first {length}", documents, queries)
 
 
+@dataclass(frozen=True)
+class Asked:
+    """How every peer is asked: `budget` tokens are to be filled, within `seconds` for a whole set."""
+
+    budget: int
+    seconds: float
+
+
+class TooSlow(Exception):
+    """A peer was not done with a set within the time that it has for one."""
+
+
+class Deadline:
+    """The seconds that a peer has for a set, from now on. Looked at before each question; storing goes through."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self._end = seconds, time.monotonic() + seconds
+
+    def check(self, done: str) -> None:
+        """Raises TooSlow once they are over, saying what was done by then."""
+        if time.monotonic() > self._end:
+            raise TooSlow(f"stopped at the limit of {self._seconds:g} s for a set, with {done}")
+
+
 def package_version(name: str) -> str:
     """The package of a peer, and its version."""
     package = PACKAGES.get(name, name)
@@ -79,25 +104,26 @@ def package_version(name: str) -> str:
 
 
 def ranked(
-    name: str, dataset: Dataset, vectors: Vectors, *, kept: Path, budget: int, tell: Callable[[str], None]
+    name: str, dataset: Dataset, vectors: Vectors, *, kept: Path, asking: Asked, tell: Callable[[str], None]
 ) -> dict[str, Ranking]:
     """What a peer finds by each of its modes, by the name to show it under; from the file, if it has that.
 
     Raises:
         ImportError: the peer cannot run here.
+        TooSlow: it took longer than `asking.seconds`; nothing is kept then.
     """
     key = {
         "data": dataset.digest,
         "queries": [query.id for query in dataset.queries],
         "vectors": vectors.model,
         "version": package_version(name),
-        "budget": budget,
+        "budget": asking.budget,
     }
     if kept.exists():
         found = json.loads(kept.read_text(encoding="utf-8"))
         if found["key"] == key:
             return dict(found["rankings"])
-    rankings = _found(name, dataset, vectors, budget=budget, tell=tell)
+    rankings = _found(name, dataset, vectors, asking=asking, tell=tell)
     kept.parent.mkdir(parents=True, exist_ok=True)
     partial = kept.with_suffix(".partial")
     partial.write_text(json.dumps({"key": key, "rankings": rankings}, ensure_ascii=False), encoding="utf-8")
@@ -106,7 +132,7 @@ def ranked(
 
 
 def _found(
-    name: str, dataset: Dataset, vectors: Vectors, *, budget: int, tell: Callable[[str], None]
+    name: str, dataset: Dataset, vectors: Vectors, *, asking: Asked, tell: Callable[[str], None]
 ) -> dict[str, Ranking]:
     kind = peers.peer_class(name)
     modes = sorted(kind.modes)
@@ -114,17 +140,22 @@ def _found(
     rankings: dict[str, dict[str, list[str]]] = {names[mode]: {} for mode in modes}
     count = EstimateCounter().count
     tokens = {document.id: count(document.text) for document in dataset.documents}
+    deadline, asked = Deadline(asking.seconds), 0
     for documents, queries in _stores(dataset, together=kind.scoped):
         tell(f"{name}: {len(documents)} documents, {len(queries)} questions")
         with tempfile.TemporaryDirectory(prefix="lamina-peers-") as folder:
             peer = peers.open_peer(name, Path(folder), vectors.dimensions)
             peer.fill([Row(each.id, each.group, each.text, vectors.documents[each.id]) for each in documents])
-            for query in queries:
-                if query.id in vectors.queries:
-                    for mode in modes:
-                        ask = _asking(peer, query, vectors.queries[query.id], mode)
-                        rankings[names[mode]][query.id] = _deep_enough(ask, tokens, budget)
-            peer.close()
+            try:
+                for query in queries:
+                    deadline.check(f"{asked} of {len(vectors.queries)} questions asked")
+                    if query.id in vectors.queries:
+                        for mode in modes:
+                            ask = _asking(peer, query, vectors.queries[query.id], mode)
+                            rankings[names[mode]][query.id] = _deep_enough(ask, tokens, asking.budget)
+                        asked += 1
+            finally:
+                peer.close()
     return dict(rankings)
 
 

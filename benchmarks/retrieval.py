@@ -7,7 +7,8 @@ with a set hangs on what it holds: one with `qrels_forbidden.tsv` is a life cycl
 expect (`meta.expect`) is a test of precision, any other is asked its questions in every mode, and of every peer.
 
 A set whose result is in the report's folder already is not run again, unless the data, Lamina's sources, the
-products' versions or the options have changed. With --quick, at most 40 questions of each set are asked, evenly
+products' versions or the options have changed. A peer that takes longer than --limit seconds for a set is stopped, and
+the report says so. With --quick, at most 40 questions of each set are asked, evenly
 spread over it.
 """
 
@@ -45,6 +46,8 @@ FORBIDDEN = "qrels_forbidden.tsv"
 SAMPLE = 40
 CUTOFFS = (None, "auto", 0.5)
 """Of the sets of precision."""
+LIMIT = 1800.0
+"""Seconds."""
 ASKING = Asking(baselines=True, leave_out=("adversarial",), min_match="auto")
 
 
@@ -57,6 +60,7 @@ class Options:
     peers: tuple[str, ...]
     quick: bool
     whole_vectors: bool
+    limit: float
 
 
 def tell(text: str) -> None:
@@ -98,10 +102,11 @@ def peers_found(dataset: Dataset, options: Options) -> tuple[dict[str, Ranking],
     if not options.peers:
         return rankings, reasons
     vectors = asyncio.run(_vectors(dataset, options))
+    asking = peer_rankings.Asked(ASKING.budget, options.limit)
     for name in options.peers:
         kept = options.out / "rankings" / dataset.name / f"{name}.json"
         try:
-            rankings |= peer_rankings.ranked(name, dataset, vectors, kept=kept, budget=ASKING.budget, tell=tell)
+            rankings |= peer_rankings.ranked(name, dataset, vectors, kept=kept, asking=asking, tell=tell)
         except Exception as error:  # noqa: BLE001 - whatever one product runs into, the others go on, and it is said
             reasons[name] = f"{type(error).__name__}: {error}"
             tell(f"{name} left out: {reasons[name]}")
@@ -153,6 +158,7 @@ def measure(folder: Path, kind: str, options: Options) -> Kept:
         "lamina": source_digest(),
         "peers": {name: peer_rankings.package_version(name) for name in options.peers} if kind == "recall" else {},
         "whole vectors": options.whole_vectors,
+        "limit": options.limit if kind == "recall" else None,
     }
     if kept.holds(key):
         tell(f"{dataset.name}: there already")
@@ -179,9 +185,14 @@ def read_options(arguments: Sequence[str] | None) -> tuple[Path, list[str], Opti
     parser.add_argument("--quick", action="store_true", help=f"At most {SAMPLE} questions of each set.")
     whole = "Give the peers the vectors of all models of the default embedder, not of the first alone."
     parser.add_argument("--whole-vectors", action="store_true", help=whole)
+    parser.add_argument("--limit", type=float, default=LIMIT, help="Seconds that a peer has for a set (%(default)g).")
     given = parser.parse_intermixed_args(arguments)
     chosen = () if given.without_peers else tuple(given.peer or peers.PEERS)
-    return given.data, given.sets, Options(given.out, given.cache, chosen, given.quick, given.whole_vectors)
+    return (
+        given.data,
+        given.sets,
+        Options(given.out, given.cache, chosen, given.quick, given.whole_vectors, given.limit),
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

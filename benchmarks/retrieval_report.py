@@ -89,7 +89,10 @@ def write(out: Path, results: Sequence[Kept], *, versions: Sequence[str]) -> Non
         elif each.kind == "precision":
             parts.append(_precision(each))
     if left_out := {f"{name} ({each.name})": why for each in results for name, why in each.left_out.items()}:
-        parts.append("## Peers that did not run\n\n" + "\n".join(f"* {name}: {why}" for name, why in left_out.items()))
+        parts.append(
+            "## Peers that did not run, or not to the end\n\n"
+            + "\n".join(f"* {name}: {why}" for name, why in left_out.items())
+        )
     parts.append(_made_with(versions))
     (out / "report.md").write_text("\n\n".join(part.rstrip("\n") for part in parts) + "\n", encoding="utf-8")
 

@@ -60,7 +60,9 @@ def data(write_set, ferries):
     return ferries.parent
 
 
-def test_every_set_is_measured_by_what_it_holds_and_once_only(data, tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def retrieval(tmp_path, monkeypatch):
+    """The command, with two more peers: one that finds by words, and one that is not there."""
     import peers
     import retrieval
 
@@ -71,6 +73,11 @@ def test_every_set_is_measured_by_what_it_holds_and_once_only(data, tmp_path, mo
     monkeypatch.setitem(peers.PEERS, "absent", ("no_such_peer", "Absent"))
     embedder = {"embed": HashingEmbedder()}
     monkeypatch.setattr(retrieval, "open_cached_embedder", lambda _, cache: open_cached_embedder(embedder, cache))
+    yield retrieval
+    sys.modules.pop("words_peer", None)
+
+
+def test_every_set_is_measured_by_what_it_holds_and_once_only(retrieval, data, tmp_path, capsys):
     out = tmp_path / "report"
     command = [str(data), "--out", str(out), "--cache", str(tmp_path / "v.db"), "--peer", "words", "--peer", "absent"]
     retrieval.main(command)
@@ -90,7 +97,12 @@ def test_every_set_is_measured_by_what_it_holds_and_once_only(data, tmp_path, mo
     told = [line.split(" ", 1)[1] for line in capsys.readouterr().err.splitlines()]
     assert told == ["beliefs: precision, 1 documents, 1 questions", "events: there already", "ferries: there already"]
     assert (out / "report.md").read_text(encoding="utf-8") == report
-    sys.modules.pop("words_peer")
+
+
+def test_a_peer_that_is_too_slow_is_stopped_and_the_report_says_so(retrieval, data, tmp_path):
+    retrieval.main([str(data), "ferries", "--out", str(tmp_path / "slow"), "--peer", "words", "--limit", "0"])
+    stopped = "* words (ferries): TooSlow: stopped at the limit of 0 s for a set, with 0 of 4 questions asked"
+    assert stopped in (tmp_path / "slow" / "report.md").read_text(encoding="utf-8")
 
 
 def test_a_sample_is_spread_over_the_set_and_keeps_the_groups_of_its_questions(ferries):

@@ -49,6 +49,43 @@ async def test_the_best_answer_comes_first_with_its_score_broken_down(filled):
     assert results.degraded == ()
 
 
+@pytest.mark.parametrize(
+    ("mode", "settings", "is_first"),
+    [("hybrid", {}, True), ("vector", {}, False), ("hybrid", {"scoring": "evidence"}, True)],
+)
+async def test_what_was_said_twice_does_not_come_before_what_answers_better(
+    open_engine, place, mode, settings, is_first
+):
+    class Angles(HashingEmbedder):
+        """The cosine with the query is what the text says."""
+
+        async def embed_documents(self, texts):
+            return [[float(text.split()[-1]), (1 - float(text.split()[-1]) ** 2) ** 0.5] for text in texts]
+
+        async def embed_query(self, text):
+            return [1.0, 0.0]
+
+    engine = await open_engine(**place, **settings, embed=Angles(dimensions=2))
+    await engine.store_many(["answer 0.7", "twice 0.55", "lesser 0.5", "far 0.1", "twice 0.55"])
+    found = await engine.recall("anything", mode=mode, explain=True, touch=False)
+    assert (found[0].entry.content == "answer 0.7") is is_first
+    similarities = {each.entry.content: round(each.score_breakdown.similarity / 0.8, 6) for each in found}
+    if mode == "hybrid":  # each loses its distance to the best, and three quarters of what it has at most
+        assert similarities == {"answer 0.7": 0.7, "twice 0.55": 0.4, "lesser 0.5": 0.3, "far 0.1": 0.025}
+        assert [each.explanation.support < 0 for each in found] == [False, True, True, True]
+
+
+ONLY_SIMILARITY = {"similarity_weight": 1, "recency_weight": 0, "frequency_weight": 0, "relevance_weight": 0}
+
+
+@pytest.mark.parametrize("settings", [{"scoring": ONLY_SIMILARITY}, {"version": 1}])
+async def test_where_only_similarity_counts_it_is_left_as_it_is(open_engine, settings):
+    engine = await open_engine(provider="memory", **settings)
+    await engine.store_many(FACTS)
+    found = await engine.recall("where is the key to the cellar?", explain=True)
+    assert {each.explanation.support for each in found} == {0}
+
+
 async def test_ties_end_with_the_id(engine):
     ids = await engine.store_many([{"content": "same words", "owner": owner} for owner in "cab"])
     assert [result.entry.id for result in await engine.recall("same words")] == sorted(ids)

@@ -46,7 +46,7 @@ async def test_what_the_reranker_says_is_blended_into_the_similarity_and_explain
     assert (plain.explanation.weights["rerank_share"], found.explanation.weights["rerank_share"]) == (0, share)
     assert {each.explanation.rerank for each in plain} == {None}
     assert contents(found)[0] == "note 7 of the cellar"
-    before = {each.entry.id: each.score_breakdown.similarity for each in plain}
+    before = {each.entry.id: each.score_breakdown.similarity - each.explanation.support for each in plain}
     for each in found:
         said = float(each.entry.content == "note 7 of the cellar")
         assert each.explanation.rerank == said

@@ -121,7 +121,8 @@ class LegHit:
 class HitExplanation:
     """Why a result has its score: its place in each leg, and each component times its weight.
 
-    `support` is the part of the similarity that comes from its conversation, its speaker, and the time that it is of.
+    `support` is the part of the similarity that comes from its conversation, its speaker, and the time that it is of,
+    less what it loses for being behind the best one; so it may be negative.
     `rerank` is how well the reranker says it answers, in [0, 1]; None if none read it.
     """
 

@@ -86,11 +86,18 @@ class Search:
     """How much of the query's words the best of the first candidates holds, if the keyword leg runs."""
     min_match: float | None = None
     """What a result must match at least; None until the first candidates are known."""
+    best: float | None = None
+    """The highest similarity of the first candidates, with all that is added; None until they are known."""
     known: list[Candidate] = field(default_factory=list)
     """All candidates so far."""
     ranked: list[Ranked] = field(default_factory=list)
     foreign: set[str] = field(default_factory=set)
     """Ids of memories that are in no store of ours."""
+
+    @property
+    def is_hybrid(self) -> bool:
+        """Both legs are asked, and can answer."""
+        return self.request.mode is SearchMode.HYBRID and self.vector is not None
 
     @property
     def wants_text(self) -> bool:

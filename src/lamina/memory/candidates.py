@@ -37,6 +37,14 @@ class Candidate:
     """What its surroundings add: see `lamina.memory.surroundings`."""
     rerank: float | None = None
     """What the reranker says, if one has read it."""
+    lag: float = 0.0
+    """What it loses of its similarity for being behind the best one: see `lamina.memory.comparing`."""
+
+    @property
+    def total(self) -> float:
+        """Its similarity with what its surroundings add, at most 1."""
+        total = self.similarity + self.support
+        return total if total < 1 else 1.0
 
     @property
     def entry(self) -> MemoryEntry:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from lamina.domain.memory import MemoryEntry, Vector
 from lamina.domain.periods import Period
@@ -14,7 +15,12 @@ from lamina.memory.surroundings import support
 from lamina.memory.wording import Wording
 from lamina.ports.embedder import Embedder, weighted_parts
 
-__all__ = ["Comparison", "lend"]
+__all__ = ["Comparison", "lend", "set_apart"]
+
+FALL: Final = 1.0
+LEAST: Final = 0.25
+"""What is behind the best loses its distance to it this many times over, but keeps this share at least. The best ten of
+a question mostly lie within a tenth of each other: a memory that was confirmed would come before all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +63,11 @@ def lend(query: str, known: Sequence[Candidate], fresh: Sequence[Candidate], per
     added = support(query, [each.view for each in known], [each.similarity for each in known], periods)
     for each, lent in zip(fresh, added[len(added) - len(fresh) :], strict=True):
         each.support = lent
+
+
+def set_apart(fresh: Sequence[Candidate], best: float) -> None:
+    """Tell what each of the fresh ones loses for being behind the best total similarity; their order stays."""
+    for each in fresh:
+        behind = best - each.total
+        if behind > 0:
+            each.lag = min(FALL * behind, (1 - LEAST) * each.total)

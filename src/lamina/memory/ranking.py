@@ -47,7 +47,7 @@ class Ranked:
         if scoring is not None:
             parts = contributions(breakdown, scoring)
             legs = candidate.leg_hits()
-            explanation = HitExplanation(*legs, parts, candidate.support, candidate.rerank)
+            explanation = HitExplanation(*legs, parts, candidate.support - candidate.lag, candidate.rerank)
         return RecallResult(candidate.entry, self.score, breakdown, source, explanation)
 
 

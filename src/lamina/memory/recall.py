@@ -19,7 +19,7 @@ from lamina.domain.recall import (
 from lamina.memory.access import AccessCounters
 from lamina.memory.asking import RecallRequest, Search, recall_request
 from lamina.memory.candidates import Candidate, gather
-from lamina.memory.comparing import Comparison, lend
+from lamina.memory.comparing import Comparison, lend, set_apart
 from lamina.memory.cutoff import cut_off
 from lamina.memory.fusion import least_match, text_share
 from lamina.memory.legs import Legs, search_options
@@ -69,7 +69,7 @@ class Recaller:
             if isinstance(found, Degraded):  # what was compared is worth nothing: begin again
                 search.ranked.clear()
                 search.known.clear()
-                search.min_match = None
+                search.min_match = search.best = None
                 if search.is_repeated or self._runtime.space.needs_reembed:  # by keyword
                     search.degraded[found] = None
                     search.vector = None
@@ -129,6 +129,16 @@ class Recaller:
             if problem is not None:
                 search.degraded[problem] = None
             lend(query, search.known, fresh, words.periods)
+        if search.is_hybrid and self._weighs_more_than_similarity:
+            if search.best is None:
+                search.best = max((each.total for each in fresh), default=None)
+            set_apart(fresh, search.best or 0.0)
+
+    @property
+    def _weighs_more_than_similarity(self) -> bool:
+        scoring = self._runtime.scoring
+        others = scoring.recency_weight + scoring.frequency_weight + scoring.relevance_weight
+        return self._runtime.version != 1 and others > 0
 
     async def _turns_near(self, candidates: Sequence[Candidate], request: RecallRequest) -> list[Candidate]:
         store = self._runtime.adapter

@@ -56,14 +56,13 @@ def age_hours(entry: MemoryEntry | PoolEntry, now: datetime) -> float:
 
 
 def components(candidate: Candidate, now: datetime, scoring: ScoringConfig) -> Components:
-    """The four components, from the legs' similarities and their fused value with what surroundings add.
+    """The four components, from the legs' similarities and their fused value with what surroundings add, less its lag.
 
     The access count is the one before this recall.
     """
     entry = candidate.view
-    similarity = candidate.similarity + candidate.support
     return (
-        similarity if similarity < 1 else 1.0,
+        candidate.total - candidate.lag,
         recency(age_hours(entry, now), scoring.recency_half_life, scoring.recency_curve),
         frequency(entry.access_count, scoring.frequency_cap),
         entry.relevance,
