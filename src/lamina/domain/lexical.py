@@ -203,9 +203,9 @@ def missing(length: Any) -> Any:
     return SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length / TYPICAL_LENGTH)
 
 
-def share(count: Any, missing: Any) -> Any:
-    """How much of a term is held by a text in which it stands so often; may exceed 1 by rounding. As `missing`."""
-    return count * _FULL / (count + missing)
+def share(count: Any, lacking: Any) -> Any:
+    """How much of a term a text holds in which it stands so often, but for rounding; `lacking` is what is `missing`."""
+    return count * _FULL / (count + lacking)
 
 
 def held(terms: Iterable[Term], document: TermCounts) -> tuple[float, ...]:

@@ -177,6 +177,10 @@ def _best(collection: Collection, wanted: Numbers, candidates: Keys, limit: int)
     if len(keys) > limit:  # all that are as close as the last one, so that their ids decide
         tied = exact >= np.partition(exact, len(keys) - limit)[len(keys) - limit]
         keys, exact = keys[tied], exact[tied]
-    ids = ids_by_key(collection, keys.tolist()) if len(np.unique(exact)) < len(exact) else {}
-    ranked = sorted(zip(keys.tolist(), exact.tolist(), strict=True), key=lambda pair: (-pair[1], ids.get(pair[0], "")))
+    order = np.argsort(-exact)
+    keys, exact = keys[order], exact[order]
+    ranked = list(zip(keys.tolist(), exact.tolist(), strict=True))
+    if (exact[1:] == exact[:-1]).any():
+        ids = ids_by_key(collection, keys.tolist())
+        ranked.sort(key=lambda pair: (-pair[1], ids[pair[0]]))
     return ranked[:limit]
