@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from math import log
-from typing import Final
+from typing import Any, Final
 
 from lamina.domain.languages import (
     LATIN_LANGUAGES,
@@ -46,10 +46,13 @@ __all__ = [
     "Matcher",
     "Term",
     "TermCounts",
+    "added",
     "count_terms",
     "held",
     "index_terms",
+    "missing",
     "query_terms",
+    "share",
     "similarities",
     "similarity",
     "term_weights",
@@ -184,23 +187,41 @@ def similarity(terms: Collection[Term], weights: Collection[float], document: Te
     if total == 0:
         return 0.0
     shares = held(terms, document)
-    return min(1.0, sum(weight * share for weight, share in zip(weights, shares, strict=True)) / total)
+    return min(1.0, added(weight * share for weight, share in zip(weights, shares, strict=True)) / total)
+
+
+def added(values: Iterable[float]) -> float:
+    """The sum, rounded after each value: `sum` does so before Python 3.12 only, and arrays of many texts do always."""
+    total = 0.0
+    for value in values:
+        total += value
+    return total
+
+
+def missing(length: Any) -> Any:
+    """What a text of so many terms lacks for a single occurrence to count 1; of one text, or of an array of them."""
+    return SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length / TYPICAL_LENGTH)
+
+
+def share(count: Any, lacking: Any) -> Any:
+    """How much of a term a text holds in which it stands so often, but for rounding; `lacking` is what is `missing`."""
+    return count * _FULL / (count + lacking)
 
 
 def held(terms: Iterable[Term], document: TermCounts) -> tuple[float, ...]:
     """How much of each term the document holds, in [0, 1]: see `similarity`."""
     counts = document.counts
-    missing = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * document.length / TYPICAL_LENGTH)
+    lacking = missing(document.length)
     most = (max([counts.get(form, 0) for form in term.forms]) for term in terms)
-    return tuple(min(1.0, count * _FULL / (count + missing)) if count else 0.0 for count in most)
+    return tuple(min(1.0, share(count, lacking)) if count else 0.0 for count in most)
 
 
 class Matcher:
     """`similarity` for one query and many texts: what hangs on the query alone is worked out once."""
 
     def __init__(self, terms: Iterable[Term], weights: Sequence[float]) -> None:
-        self._weights = weights
-        self._total = sum(weights)
+        self.weights = weights
+        self.total = sum(weights)
         self._places: dict[str, list[int]] = {}
         for place, term in enumerate(terms):
             for form in term.forms:
@@ -210,10 +231,10 @@ class Matcher:
     def similarity(self, words: Sequence[str]) -> float:
         """That of a text with these terms, as `index_terms` gives them: the same to the last bit."""
         found = self._forms.intersection(words)
-        if not found or self._total == 0:
+        if not found or self.total == 0:
             return 0.0
         length = len(words) - [*map(len, words)].count(1)
-        missing = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length / TYPICAL_LENGTH)
+        lacking = missing(length)
         most: dict[int, int] = {}
         for form in found:
             count = words.count(form)
@@ -223,13 +244,13 @@ class Matcher:
         shares = []
         for place in sorted(most):
             count = most[place]
-            share = count * _FULL / (count + missing)
-            shares.append(self._weights[place] * (share if share < 1 else 1.0))
-        return min(1.0, sum(shares) / self._total)
+            value = share(count, lacking)
+            shares.append(self.weights[place] * (value if value < 1 else 1.0))
+        return min(1.0, added(shares) / self.total)
 
     def most(self, place: int) -> float:
         """What the term at this place adds at the very most."""
-        return self._weights[place] / self._total if self._total else 0.0
+        return self.weights[place] / self.total if self.total else 0.0
 
 
 def similarities(query: str, texts: Collection[str]) -> list[float]:

@@ -105,6 +105,8 @@ def complete_vectors(
             for each in candidates
             if (embedding := each.view.embedding) is not None and len(embedding) == len(vector)
         ]
+        if not comparable:
+            return
         values = closeness(embedder, query, vector, [embedding for _, embedding in comparable], overlap=overlap)
         for (candidate, _), value in zip(comparable, values, strict=True):
             candidate.vector = value

@@ -39,6 +39,8 @@ class Comparison:
 
         `cosines` are those of whole vectors that are known already, by id.
         """
+        if not candidates:
+            return candidates
         complete_vectors(candidates, self.embedder, self.query, self.vector, overlap=self.overlap, known=cosines)
         if self.words is not None:
             await self.words.complete(candidates)

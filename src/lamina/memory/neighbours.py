@@ -39,6 +39,8 @@ async def turns_near(
 
     Only what scope and filter admit, and no candidate again.
     """
+    if all(each.view.source is None for each in candidates):  # none is of a conversation
+        return []
     best = sorted(candidates, key=lambda each: (-each.similarity, each.view.id))[:BEST]
     anchors = {each.view.seq: place for each in best if (place := conversation_of(each.view)) is not None}
     steps = [step for step in range(-REACH, REACH + 1) if step]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from lamina.domain.recall import HitExplanation, RecallResult, Source
 from lamina.memory.candidates import Candidate
-from lamina.memory.scoring import Components, components, contributions, score_breakdown, score_of
+from lamina.memory.scoring import Components, contributions, score_breakdown, scorer
 
 if TYPE_CHECKING:
     from lamina.settings import ScoringConfig
@@ -56,10 +56,10 @@ def ranked(candidates: Iterable[Candidate], now: datetime, scoring: ScoringConfi
 
     Ties go by the keyword leg's rank, then by id.
     """
+    score_of = scorer(now, scoring, version=version)
     scored = []
     for candidate in candidates:
-        parts = components(candidate, now, scoring)
-        score = score_of(parts, scoring, version=version)
+        parts, score = score_of(candidate)
         text_rank = inf if candidate.in_text is None else candidate.in_text[0]
         place = (candidate.rerank is None, -score, text_rank, candidate.view.id)
         scored.append((place, Ranked(candidate, score, parts)))

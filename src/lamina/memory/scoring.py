@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from functools import lru_cache
 from math import exp, log, log1p
@@ -18,12 +19,11 @@ if TYPE_CHECKING:
 __all__ = [
     "Components",
     "age_hours",
-    "components",
     "contributions",
     "frequency",
     "recency",
     "score_breakdown",
-    "score_of",
+    "scorer",
     "total_score",
 ]
 
@@ -55,18 +55,26 @@ def age_hours(entry: MemoryEntry | PoolEntry, now: datetime) -> float:
     return hours if hours > 0 else 0.0
 
 
-def components(candidate: Candidate, now: datetime, scoring: ScoringConfig) -> Components:
-    """The four components, from the legs' similarities and their fused value with what surroundings add, less its lag.
+def scorer(now: datetime, scoring: ScoringConfig, *, version: int) -> Callable[[Candidate], tuple[Components, float]]:
+    """What tells a candidate's components and its `total_score`: it is called for every one.
 
-    The access count is the one before this recall.
+    The components come from the legs' similarities and their fused value with what surroundings add, less its lag. The
+    access count is the one before this recall.
     """
-    entry = candidate.view
-    return (
-        candidate.total - candidate.lag,
-        recency(age_hours(entry, now), scoring.recency_half_life, scoring.recency_curve),
-        frequency(entry.access_count, scoring.frequency_cap),
-        entry.relevance,
-    )
+    half_life, curve, cap = scoring.recency_half_life, scoring.recency_curve, scoring.frequency_cap
+    score_of = _version_1 if version == 1 else _sum_of(scoring)
+
+    def score(candidate: Candidate) -> tuple[Components, float]:
+        entry = candidate.view
+        components = (
+            candidate.total - candidate.lag,
+            recency(age_hours(entry, now), half_life, curve),
+            frequency(entry.access_count, cap),
+            entry.relevance,
+        )
+        return components, score_of(components)
+
+    return score
 
 
 def score_breakdown(candidate: Candidate, components: Components) -> ScoreBreakdown:
@@ -77,31 +85,34 @@ def score_breakdown(candidate: Candidate, components: Components) -> ScoreBreakd
 def contributions(breakdown: ScoreBreakdown, scoring: ScoringConfig) -> dict[str, float]:
     """Each component times its weight; their sum, limited to [0, 1], is the score."""
     names = ("similarity", "recency", "frequency", "relevance")
-    return dict(zip(names, _weighted(_components_of(breakdown), scoring), strict=True))
+    values = zip(_components_of(breakdown), _weights(scoring), strict=True)
+    return dict(zip(names, (value * weight for value, weight in values), strict=True))
 
 
 def total_score(breakdown: ScoreBreakdown, scoring: ScoringConfig, *, version: int = 2) -> float:
     """The weighted sum of the components, limited to [0, 1]; for version 1, similarity times relevance."""
-    return score_of(_components_of(breakdown), scoring, version=version)
+    score_of = _version_1 if version == 1 else _sum_of(scoring)
+    return score_of(_components_of(breakdown))
 
 
-def score_of(components: Components, scoring: ScoringConfig, *, version: int) -> float:
-    """As `total_score`, of components that nobody has named yet: it is called for every candidate."""
-    if version == 1:
-        return components[0] * components[3]
-    score = sum(_weighted(components, scoring))
-    return 0.0 if score < 0 else score if score < 1 else 1.0
+def _version_1(components: Components) -> float:
+    return components[0] * components[3]
+
+
+def _sum_of(scoring: ScoringConfig) -> Callable[[Components], float]:
+    similarly, recently, frequently, relevantly = _weights(scoring)
+
+    def score(components: Components) -> float:
+        similarity, recent, frequent, relevance = components
+        total = similarity * similarly + recent * recently + frequent * frequently + relevance * relevantly
+        return 0.0 if total < 0 else total if total < 1 else 1.0
+
+    return score
 
 
 def _components_of(breakdown: ScoreBreakdown) -> Components:
     return breakdown.similarity, breakdown.recency, breakdown.frequency, breakdown.relevance
 
 
-def _weighted(components: Components, scoring: ScoringConfig) -> Components:
-    similarity, recent, frequent, relevance = components
-    return (
-        similarity * scoring.similarity_weight,
-        recent * scoring.recency_weight,
-        frequent * scoring.frequency_weight,
-        relevance * scoring.relevance_weight,
-    )
+def _weights(scoring: ScoringConfig) -> Components:
+    return scoring.similarity_weight, scoring.recency_weight, scoring.frequency_weight, scoring.relevance_weight

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, TypeVar
 from lamina.adapters._shared.entry_text import pack
 from lamina.adapters._shared.options import DEFAULT_TABLE
 from lamina.adapters.sqlite import checking, reading, repairing, twins, words
-from lamina.adapters.sqlite.kept_codes import KEPT_BYTES, KeptCodes
+from lamina.adapters.sqlite.kept_codes import KEPT_BYTES, Kept
 from lamina.adapters.sqlite.migrations import MIGRATIONS, CollectionTables, Migration
 from lamina.adapters.sqlite.partitions import resolve
 from lamina.adapters.sqlite.tables import Collection, Tables
@@ -65,8 +65,8 @@ class SqliteAdapter(MemoryAdapter):
         busy_timeout: How long, in seconds, a call waits for another process that is writing.
         readers: How many threads read beside the one that writes; with 0 that one does both.
         backup: Whether the file is copied beside itself before a newer Lamina changes its layout.
-        kept_bytes: How much memory vectors that were searched may take, in eight bits per number, so that the next
-            search need not read them; with 0 none are kept.
+        kept_bytes: How much memory vectors and words that were searched may take, vectors in eight bits per number,
+            so that the next search need not read them; with 0 none are kept.
 
     Any number of tasks, event loops, threads and processes may use one file at the same time. A
     process that was forked off must call `initialize` itself.
@@ -97,7 +97,7 @@ class SqliteAdapter(MemoryAdapter):
         backup: bool = True,
         kept_bytes: int = KEPT_BYTES,
     ) -> None:
-        self._kept = KeptCodes(check_whole_number("kept_bytes", kept_bytes, 0, MOST_KEPT_BYTES))
+        self._kept = Kept(check_whole_number("kept_bytes", kept_bytes, 0, MOST_KEPT_BYTES))
         self._database = database_of(path, database, busy_timeout=busy_timeout, readers=readers, backup=backup)
         self._tables = Tables(table)
         self._handle: Handle | None = None
@@ -194,9 +194,9 @@ class SqliteAdapter(MemoryAdapter):
             from lamina.adapters.sqlite.both_legs import are_comparable  # here, because numpy takes long to import
             from lamina.adapters.sqlite.nearest import nearest
 
-            if not are_comparable(collection, packed, options.scope):
-                return []
             reach = resolve(collection, options.scope, options.filter.layers)
+            if not are_comparable(collection, packed, options.scope, reach):
+                return []
             return _hits(collection, nearest(collection, packed, reach, options), options)
 
         return await self._read(work)

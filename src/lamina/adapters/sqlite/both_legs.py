@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lamina.adapters.sqlite.exact_words import ExactWords, suits
+from lamina.adapters._shared.where_sql import is_plain
+from lamina.adapters.sqlite.exact_words import admission, suits, words_of
 from lamina.adapters.sqlite.nearest import cosines_of, nearest
-from lamina.adapters.sqlite.partitions import expected_dimensions, resolve
-from lamina.adapters.sqlite.reading import meta_value, rows_by_key
+from lamina.adapters.sqlite.partitions import Reach, expected_dimensions, resolve
+from lamina.adapters.sqlite.reading import keys_left_out, meta_value, rows_by_key
 from lamina.adapters.sqlite.rows import ID, StoredEntry
 from lamina.adapters.sqlite.tables import Collection
 from lamina.adapters.sqlite.vectors import read_vectors
@@ -28,11 +29,14 @@ def search_both(
     if terms and not suits(whole, options.filter):
         return None
     reach = whole if options.filter.layers is None else resolve(collection, options.scope, options.filter.layers)
+    gone = keys_left_out(collection, reach, options.filter) if is_plain(options.filter) else None
     near: dict[int, float] = {}
-    if query is not None and are_comparable(collection, query, options.scope):
-        near = dict(nearest(collection, query, reach, options))
-    words = ExactWords(collection, terms, whole, options.filter.now) if terms else None
-    held = {} if words is None else words.best(reach, options)
+    if query is not None and are_comparable(collection, query, options.scope, whole):
+        near = dict(nearest(collection, query, reach, options, gone=gone))
+    words, held = None, {}
+    if terms:
+        words = words_of(collection, terms, whole, options.filter, gone=gone if reach is whole else None)
+        held = words.best(options.limit, admission(collection, reach, options.filter, gone=gone))
     rows = rows_by_key(collection, dict.fromkeys([*near, *held]))
     best = sorted(held.items(), key=lambda pair: (-pair[1], rows[pair[0]][ID]))[: options.limit]
     held = dict(best)
@@ -53,13 +57,14 @@ def search_both(
     )
 
 
-def are_comparable(collection: Collection, query: bytes, scope: Scope) -> bool:
-    """Whether the tenant has vectors at all.
+def are_comparable(collection: Collection, query: bytes, scope: Scope, reach: Reach) -> bool:
+    """Whether the tenant, some of whose partitions are in reach, has vectors at all.
 
     Raises:
         EmbeddingDimensionError: they have another length.
     """
-    expected = expected_dimensions(collection, scope.tenant)
+    known = (each.dimensions for each in reach.partitions or () if each.vectors)
+    expected = next(known, None) or expected_dimensions(collection, scope.tenant)
     if expected is not None and expected != len(query) // 4:
         raise EmbeddingDimensionError(expected, len(query) // 4)
     return expected is not None

@@ -1,7 +1,7 @@
-"""The codes of partitions that were searched before, kept in memory up to a budget.
+"""What was read of partitions that were searched before, codes and words, kept in memory up to a budget.
 
-What is kept of a partition is right as long as its state in the file is the same: whoever changes its vectors, in
-this process or another, gives it another one. The partitions that were searched last stay.
+What is kept of a partition is right as long as its state in the file is the same: whoever changes its vectors or
+texts, in this process or another, gives it another one. The partitions that were searched last stay.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["KEPT_BYTES", "Codes", "KeptCodes"]
+__all__ = ["KEPT_BYTES", "Codes", "Kept", "Key"]
 
 KEPT_BYTES: Final = 64 * 1024 * 1024
 """160,000 vectors of 384 numbers."""
@@ -40,8 +40,26 @@ class Codes:
         return sum(part.nbytes for part in parts)
 
 
-class KeptCodes:
-    """The codes of the partitions that were searched last, for any number of threads.
+class Part(Protocol):
+    """What is kept of a partition."""
+
+    @property
+    def state(self) -> int:
+        """Of the partition, when it was read."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        ...
+
+
+Key: TypeAlias = tuple[Literal["codes", "words"], int]
+"""Of what, of which partition."""
+
+
+class Kept:
+    """What was read of the partitions that were searched last, for any number of threads.
 
     Args:
         budget: How many bytes they may take together; what is too large for it is not kept.
@@ -49,7 +67,7 @@ class KeptCodes:
 
     def __init__(self, budget: int = KEPT_BYTES) -> None:
         self.budget = budget
-        self._by_partition: OrderedDict[int, Codes] = OrderedDict()
+        self._parts: OrderedDict[Key, Part] = OrderedDict()
         self._size = 0
         self._changing = threading.Lock()
 
@@ -58,30 +76,30 @@ class KeptCodes:
         """In bytes."""
         return self._size
 
-    def get(self, partition: int, state: int) -> Codes | None:
-        """What is kept of the partition, if that is right for this state."""
+    def get(self, key: Key, state: int) -> Part | None:
+        """What is kept, if that is right for this state of the partition."""
         with self._changing:
-            codes = self._by_partition.get(partition)
-            if codes is None or codes.state != state:
+            part = self._parts.get(key)
+            if part is None or part.state != state:
                 return None
-            self._by_partition.move_to_end(partition)
-            return codes
+            self._parts.move_to_end(key)
+            return part
 
-    def put(self, partition: int, codes: Codes) -> None:
-        """Keep them in place of what was kept of the partition; what was not used for longest goes."""
+    def put(self, key: Key, part: Part) -> None:
+        """Keep it in place of what was kept there; what was not used for longest goes."""
         with self._changing:
-            former = self._by_partition.pop(partition, None)
+            former = self._parts.pop(key, None)
             self._size -= 0 if former is None else former.size
-            if codes.size > self.budget:
+            if part.size > self.budget:
                 return
-            self._by_partition[partition] = codes
-            self._size += codes.size
+            self._parts[key] = part
+            self._size += part.size
             while self._size > self.budget:
-                _, oldest = self._by_partition.popitem(last=False)
+                _, oldest = self._parts.popitem(last=False)
                 self._size -= oldest.size
 
     def clear(self) -> None:
         """Keep nothing."""
         with self._changing:
-            self._by_partition.clear()
+            self._parts.clear()
             self._size = 0

@@ -44,14 +44,20 @@ ROUNDING: Final = 1e-5
 """More than what float32 arithmetic can be off by in one product of unit vectors."""
 
 
-def nearest(collection: Collection, query: bytes, reach: Reach, options: SearchOptions) -> list[tuple[int, float]]:
-    """The keys and cosines of the entries in reach that are closest, best first, ties by id."""
+def nearest(
+    collection: Collection, query: bytes, reach: Reach, options: SearchOptions, *, gone: Sequence[int] | None = None
+) -> list[tuple[int, float]]:
+    """The keys and cosines of the entries in reach that are closest, best first, ties by id.
+
+    `gone` are the keys in reach that the filter leaves out, if that is plain and they are known.
+    """
     if reach.is_empty:
         return []
     wanted = as_rows([query])[0]
     if is_plain(options.filter):
         keys, near, off = _first_look(collection, wanted, reach)
-        gone = keys_left_out(collection, reach, options.filter)
+        if gone is None:
+            gone = keys_left_out(collection, reach, options.filter)
         if gone:
             seen = ~np.isin(keys, gone)
             keys, near, off = keys[seen], near[seen], off[seen]
@@ -171,6 +177,10 @@ def _best(collection: Collection, wanted: Numbers, candidates: Keys, limit: int)
     if len(keys) > limit:  # all that are as close as the last one, so that their ids decide
         tied = exact >= np.partition(exact, len(keys) - limit)[len(keys) - limit]
         keys, exact = keys[tied], exact[tied]
-    ids = ids_by_key(collection, keys.tolist()) if len(np.unique(exact)) < len(exact) else {}
-    ranked = sorted(zip(keys.tolist(), exact.tolist(), strict=True), key=lambda pair: (-pair[1], ids.get(pair[0], "")))
+    order = np.argsort(-exact)
+    keys, exact = keys[order], exact[order]
+    ranked = list(zip(keys.tolist(), exact.tolist(), strict=True))
+    if (exact[1:] == exact[:-1]).any():
+        ids = ids_by_key(collection, keys.tolist())
+        ranked.sort(key=lambda pair: (-pair[1], ids[pair[0]]))
     return ranked[:limit]

@@ -8,14 +8,14 @@ ranges of keys.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from lamina.adapters._shared.where_sql import Sql, scope_sql
 from lamina.adapters.sqlite.tables import Collection
 from lamina.domain.memory import Layer
 from lamina.domain.scope import Scope
 
-__all__ = ["LAST", "Reach", "bounds", "expected_dimensions", "partition_of", "resolve"]
+__all__ = ["LAST", "Partition", "Reach", "bounds", "expected_dimensions", "partition_of", "resolve"]
 
 LAST: Final = 0xFFFFFFFF
 """The greatest count in a partition."""
@@ -27,13 +27,26 @@ MANY: Final = 4096
 """Up to so many partitions are known by their numbers."""
 
 
+class Partition(NamedTuple):
+    """What the file says of one."""
+
+    id: int
+    last: int
+    """How many memories it ever held."""
+    vectors: int
+    dimensions: int
+    state: int
+
+
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The partitions that a scope admits: as a condition on `p`, and as numbers."""
+    """The partitions that a scope admits: as a condition on `p`, and one by one."""
 
     condition: Sql
+    partitions: tuple[Partition, ...] | None
+    """By their numbers; None if they are too many to be told."""
     ids: tuple[int, ...] | None
-    """Their numbers; None if they are too many to be told."""
+    """Their numbers."""
     size: int | None = None
     """How many memories those ever held: at least as many as they hold."""
 
@@ -61,15 +74,16 @@ def bounds(partition: int) -> tuple[int, int]:
 def resolve(collection: Collection, scope: Scope, layers: frozenset[Layer] | None = None) -> Reach:
     """The partitions that the scope admits, of these layers or of all."""
     condition = scope_sql(scope, layers)
-    query = "SELECT p.id, p.last FROM {partitions} AS p WHERE {condition} LIMIT ?"
+    query = "SELECT p.id, p.last, p.vectors, p.dimensions, p.state FROM {partitions} AS p WHERE {condition} LIMIT ?"
     parameters = (*condition.parameters, MANY + 1)
     rows = collection.execute(query, parameters, condition=condition.text).fetchall()
     if len(rows) > MANY:
-        return Reach(condition, None)
-    ids = tuple(id for id, _ in rows)
+        return Reach(condition, None, None)
+    partitions = tuple(map(Partition._make, sorted(rows)))
+    ids = tuple(each.id for each in partitions)
     if len(ids) <= FEW:
         condition = Sql(f"p.id IN ({', '.join('?' * len(ids))})", ids)
-    return Reach(condition, ids, sum(last for _, last in rows))
+    return Reach(condition, partitions, ids, sum(each.last for each in partitions))
 
 
 def expected_dimensions(collection: Collection, tenant: str) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from operator import itemgetter
 from typing import Any
@@ -26,6 +26,7 @@ __all__ = [
     "can_be_id",
     "condition_of",
     "count",
+    "count_all",
     "entries_by_key",
     "find_by_id",
     "find_duplicate",
@@ -106,7 +107,7 @@ def count(collection: Collection, reach: Reach, filter: MemoryFilter) -> int:
     if is_plain(filter):  # indexes tell, without reading a row
         gone = left_out(collection, reach, filter)
         (number,) = collection.execute("SELECT count(*) FROM ({gone})", gone.parameters, gone=gone.text).fetchone()
-        return _count_all(collection, reach) - int(number)
+        return count_all(collection, reach) - int(number)
     if filter.has_embedding is False and not _may_lack_vectors(collection, reach):
         return 0
     return _count(collection, reach, condition_of(collection, filter))
@@ -255,13 +256,15 @@ def _may_lack_vectors(collection: Collection, reach: Reach) -> bool:
     return any(collection.execute(query, (id,)).fetchone() != (vectors,) for id, vectors in partitions)
 
 
-def _count_all(collection: Collection, reach: Reach) -> int:
+def count_all(collection: Collection, reach: Reach) -> int:
     """How many entries are in reach; none are counted where as many have vectors as ever came."""
-    query = "SELECT p.id, p.last, p.vectors FROM {partitions} AS p WHERE {reach}"
-    partitions = collection.execute(query, reach.condition.parameters, reach=reach.condition.text).fetchall()
+    found: Iterable[Sequence[int]] | None = reach.partitions
+    if found is None:
+        query = "SELECT p.id, p.last, p.vectors FROM {partitions} AS p WHERE {reach}"
+        found = collection.execute(query, reach.condition.parameters, reach=reach.condition.text).fetchall()
     query = "SELECT count(*) FROM {memories} WHERE partition = ?"
     return sum(
-        last if last == vectors else collection.execute(query, (id,)).fetchone()[0] for id, last, vectors in partitions
+        last if last == vectors else collection.execute(query, (id,)).fetchone()[0] for id, last, vectors, *_ in found
     )
 
 

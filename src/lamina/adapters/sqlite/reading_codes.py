@@ -8,7 +8,7 @@ import numpy as np
 
 from lamina.adapters.sqlite.codes import as_rows, decode, unit
 from lamina.adapters.sqlite.kept_codes import Codes
-from lamina.adapters.sqlite.partitions import FEW, Reach, bounds
+from lamina.adapters.sqlite.partitions import FEW, Partition, Reach, bounds
 from lamina.adapters.sqlite.tables import Collection
 
 __all__ = ["kept_or_read"]
@@ -23,29 +23,29 @@ WORTHWHILE: Final = 256
 def kept_or_read(collection: Collection, reach: Reach) -> list[Codes] | None:
     """The codes in reach; None where they are too many, or in too small pieces, to be kept."""
     kept = collection.kept
-    if kept is None:
+    if kept is None or reach.partitions is None:
         return None
-    query = "SELECT p.id, p.state, p.vectors, p.dimensions FROM {partitions} AS p WHERE p.vectors > 0 AND {reach}"
-    partitions = collection.execute(query, reach.condition.parameters, reach=reach.condition.text).fetchall()
-    number = sum(vectors for _, _, vectors, _ in partitions)
-    size = sum(vectors * (dimensions + BESIDE) for _, _, vectors, dimensions in partitions)
+    partitions = [each for each in reach.partitions if each.vectors]
+    number = sum(each.vectors for each in partitions)
+    size = sum(each.vectors * (each.dimensions + BESIDE) for each in partitions)
     if size > kept.budget or number < WORTHWHILE * (len(partitions) - FEW):
         return None
     found = []
-    for partition, state, *_ in partitions:
-        codes = kept.get(partition, state)
-        if codes is None:
-            codes = _read(collection, partition, state)
-            kept.put(partition, codes)
+    for each in partitions:
+        codes = kept.get(("codes", each.id), each.state)
+        if not isinstance(codes, Codes):
+            codes = _read(collection, each)
+            kept.put(("codes", each.id), codes)
         found.append(codes)
     return found
 
 
-def _read(collection: Collection, partition: int, state: int) -> Codes:
+def _read(collection: Collection, partition: Partition) -> Codes:
+    id, state = partition.id, partition.state
     query = "SELECT data FROM {blocks} WHERE key BETWEEN ? AND ?"
-    data = [data for (data,) in collection.execute(query, bounds(partition))]
+    data = [data for (data,) in collection.execute(query, bounds(id))]
     query = "SELECT key, data FROM {vectors} INDEXED BY {vectors_loose} WHERE block IS NULL AND key BETWEEN ? AND ?"
-    loose = collection.execute(query, bounds(partition)).fetchall()
+    loose = collection.execute(query, bounds(id)).fetchall()
     loose_keys = np.array([key for key, _ in loose], np.int64)
     exact = np.empty((0, 0), np.float32)
     if loose:
@@ -58,7 +58,7 @@ def _read(collection: Collection, partition: int, state: int) -> Codes:
     taken = counts != 0  # the others are empty slots
     return Codes(
         state,
-        keys=(partition << 32) | counts[taken].astype(np.int64),
+        keys=(id << 32) | counts[taken].astype(np.int64),
         codes=blocks["codes"].reshape(len(counts), -1)[taken],
         steps=blocks["steps"].ravel()[taken],
         differences=blocks["differences"].ravel()[taken],

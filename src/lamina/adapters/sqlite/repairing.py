@@ -80,6 +80,7 @@ def _digests(collection: Collection) -> Iterator[str]:
 def _texts(collection: Collection) -> Iterator[str]:
     if checking.find_text_damage(collection) or _wrong(collection, _TEXT) or list(checking.stale_texts(collection)):
         index_anew(collection)
+        collection.execute("UPDATE {partitions} SET state = random()")  # so that nobody keeps the former words
         (count,) = collection.execute("SELECT count(*) FROM {memories}").fetchone()
         yield f"the text index was made anew from {count} memories"
 

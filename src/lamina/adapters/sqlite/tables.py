@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from lamina.adapters._shared.options import checked_table
-from lamina.adapters.sqlite.kept_codes import KeptCodes
+from lamina.adapters.sqlite.kept_codes import Kept
 from lamina.errors import ConfigError
 
 __all__ = ["Collection", "Tables"]
@@ -73,8 +73,8 @@ class Collection:
 
     connection: sqlite3.Connection
     tables: Tables
-    kept: KeptCodes | None = None
-    """Codes that were read before, if some are kept."""
+    kept: Kept | None = None
+    """What was read of partitions before, if it is kept."""
 
     def execute(self, template: str, parameters: Sequence[Any] = (), **parts: str) -> sqlite3.Cursor:
         """Run one statement; the template is as in `Tables.sql`."""

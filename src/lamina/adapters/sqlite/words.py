@@ -13,9 +13,9 @@ from operator import itemgetter
 from typing import Any, Final
 
 from lamina.adapters._shared.where_sql import Sql, is_plain
-from lamina.adapters.sqlite.exact_words import ExactWords, suits, texts_of
+from lamina.adapters.sqlite.exact_words import admission, suits, texts_of, words_of
 from lamina.adapters.sqlite.partitions import Reach, bounds, resolve
-from lamina.adapters.sqlite.reading import condition_of, count, ids_by_key, left_out
+from lamina.adapters.sqlite.reading import condition_of, count, ids_by_key, keys_left_out, left_out
 from lamina.adapters.sqlite.tables import Collection
 from lamina.domain.filters import MemoryFilter
 from lamina.domain.lexical import MIN_DOCUMENTS_FOR_WEIGHTS, Matcher, Term, term_weights
@@ -38,7 +38,9 @@ def matching(
         return []
     whole = reach if options.filter.layers is None else resolve(collection, options.scope)
     if suits(whole, options.filter):
-        best = ExactWords(collection, terms, whole, options.filter.now).best(reach, options)
+        gone = keys_left_out(collection, reach, options.filter) if is_plain(options.filter) else None
+        words = words_of(collection, terms, whole, options.filter, gone=gone if reach is whole else None)
+        best = words.best(options.limit, admission(collection, reach, options.filter, gone=gone))
         ids = ids_by_key(collection, best)
         return sorted(best.items(), key=lambda pair: (-pair[1], ids[pair[0]]))[: options.limit]
     pool = _pool(collection, terms, reach, options)

@@ -158,6 +158,7 @@ class Writing:
 
     def flush(self) -> None:
         """Write what was gathered."""
+        changed = {partition_of(key) for key in (*self._new_texts, *self._changed_texts)}
         self._write_rows()
         self._write_texts()
         growth = self._vectors.flush()
@@ -166,8 +167,8 @@ class Writing:
             "UPDATE {partitions} SET last = max(last, ?), vectors = vectors + ?, "
             "dimensions = coalesce(?, dimensions), state = iif(?, random(), state) WHERE id = ?"
         )
-        ids = sorted(lasts.keys() | growth.keys())
-        counts = [(lasts.get(id, 0), *growth.get(id, (0, None)), id in growth, id) for id in ids]
+        ids = sorted(lasts.keys() | growth.keys() | changed)
+        counts = [(lasts.get(id, 0), *growth.get(id, (0, None)), id in growth or id in changed, id) for id in ids]
         self._collection.execute_many(query, counts)
         if self._seq is not None:
             self._collection.execute("UPDATE {counters} SET value = ? WHERE name = 'seq'", (self._seq,))
