@@ -29,7 +29,10 @@ def search_both(
         return None
     reach = whole if options.filter.layers is None else resolve(collection, options.scope, options.filter.layers)
     near: dict[int, float] = {}
-    if query is not None and are_comparable(collection, query, options.scope):
+    has_vectors = query is not None and are_comparable(collection, query, options.scope)
+    if reach.is_empty:
+        return BothLegs([], [], {}, {}, statistics=None, meta=meta_value(collection, options.scope, meta_key))
+    if query is not None and has_vectors:
         near = dict(nearest(collection, query, reach, options))
     words = ExactWords(collection, terms, whole, options.filter.now) if terms else None
     held = {} if words is None else words.best(reach, options)
