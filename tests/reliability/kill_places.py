@@ -128,6 +128,7 @@ class SqlitePlace(Place):
                 {forget_states}
                 DROP INDEX IF EXISTS lamina_memories_by_superseding;
                 DROP INDEX IF EXISTS lamina_memories_by_validity;
+                DROP INDEX IF EXISTS lamina_memories_by_tags;
                 UPDATE schema_version SET version = 1 WHERE component = 'lamina_memories';
                 UPDATE lamina_memories_counters SET value = 0 WHERE name = 'analyzer';
                 COMMIT;

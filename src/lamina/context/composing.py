@@ -31,9 +31,9 @@ from lamina.domain.context import (
     PackHit,
     UserContext,
 )
-from lamina.domain.context_block import ItemText, block_text
+from lamina.domain.context_block import ItemText, block_text, data_block
 from lamina.domain.context_form import Form, TokenSource
-from lamina.domain.context_rendering import RenderedSizes, rendered_tokens
+from lamina.domain.context_rendering import RenderedSizes
 from lamina.domain.document import RagChunk
 from lamina.domain.memory import SHARED_LAYERS, MemoryEntry, Vector
 from lamina.domain.message import Message
@@ -206,8 +206,7 @@ class _Measure:
     def tokens(self, context: ComputedContext) -> dict[TokenSource, int]:
         """What the context costs in the form in which it is largest, by what it is spent on."""
         sizes = self._by_form(context)
-        largest = max(sizes, key=sizes.__getitem__)
-        return rendered_tokens(context, largest, self._count, size=sizes[largest], told=self._told)
+        return self._sizes.spent(max(sizes, key=sizes.__getitem__), data_block(context, self._told))
 
     def _by_form(self, context: ComputedContext) -> dict[Form, int]:
         block = block_text(context, self._told)

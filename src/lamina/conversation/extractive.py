@@ -106,24 +106,30 @@ def is_decision(sentence: str) -> bool:
     return _CUE.search(sentence) is not None
 
 
-@dataclass(slots=True)
 class _Sentence:
-    place: int
-    text: str
-    facts: tuple[Fact, ...]
-    is_old: bool
+    """What may be picked. It is valued many times, so that what does not change of its value is told once."""
+
+    __slots__ = ("_cost", "_facts", "_more", "_share", "facts", "is_old", "place", "text")
+
+    def __init__(self, place: int, text: str, facts: tuple[Fact, ...], *, is_old: bool) -> None:
+        self.place = place
+        self.text = text
+        self.facts = facts
+        self.is_old = is_old
+        self._facts = tuple(dict.fromkeys(facts))
+        is_code = _CODE.match(text) is not None or _letters(text) < _SPEECH_LETTERS
+        self._share = _CODE_SHARE if is_code else 1.0
+        self._more = _CUE_WEIGHT if not is_code and is_decision(text) else 0.0
+        self._cost = len(text) + _OVERHEAD_CHARS
 
     def value(self, often: Counter[Fact], covered: set[Fact]) -> float:
         """What it adds to what is covered already, for its length."""
-        facts = [fact for fact in dict.fromkeys(self.facts) if fact not in covered][:_MOST_FACTS]
+        facts = [fact for fact in self._facts if fact not in covered][:_MOST_FACTS]
         value = sum(_WEIGHT[fact.kind] * (1 + 0.25 * min(log2(often[fact]), 3)) for fact in facts)
-        if _CODE.match(self.text) or _letters(self.text) < _SPEECH_LETTERS:
-            value *= _CODE_SHARE
-        elif is_decision(self.text):
-            value += _CUE_WEIGHT
+        value = value * self._share + self._more
         if self.place == 0:
             value += _FIRST_WEIGHT
-        return value / (len(self.text) + _OVERHEAD_CHARS)
+        return value / self._cost
 
 
 @dataclass(slots=True)
@@ -164,7 +170,7 @@ class _Material:
         key = text.casefold()
         if key not in self._seen:
             self._seen.add(key)
-            self.sentences.append(_Sentence(len(self.sentences), text, facts, is_old))
+            self.sentences.append(_Sentence(len(self.sentences), text, facts, is_old=is_old))
 
 
 class _Selection:
@@ -263,7 +269,7 @@ def _words(text: str) -> Iterator[str]:
 
 
 def _letters(text: str) -> float:
-    return sum(character.isalpha() or character == " " for character in text) / len(text)
+    return (sum(map(str.isalpha, text)) + text.count(" ")) / len(text)
 
 
 def _by_longest_name(counted: Counter[Fact]) -> Counter[Fact]:

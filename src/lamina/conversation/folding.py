@@ -55,6 +55,8 @@ class _Plan:
     messages: list[Message]
     through: int
     kept: int
+    tokens: int
+    """Of all that is shown beside the summary, once they are folded."""
 
 
 class ThreadGate:
@@ -116,23 +118,33 @@ class Folder:
             AdapterError: the store failed; nothing was folded.
         """
         policy = self._policy if keep is None else WindowPolicy(keep + 1, keep)
+        report, _ = await self._fold(ref, policy, force=force or keep is not None)
+        return report
+
+    async def fold_due(self, ref: ThreadRef) -> int | None:
+        """Fold as `fold` does; the tokens of what is shown of the thread then, None if nothing was folded."""
+        _, tokens = await self._fold(ref, self._policy, force=False)
+        return tokens
+
+    async def _fold(self, ref: ThreadRef, policy: WindowPolicy, *, force: bool) -> tuple[CompactionReport, int | None]:
         report = CompactionReport()
         for _ in range(_ATTEMPTS):
-            plan = await self._plan(ref, policy, force=force or keep is not None)
+            plan = await self._plan(ref, policy, force=force)
             report = CompactionReport(
                 kept=plan.kept, summary=None if plan.previous is None else rendered(plan.previous)
             )
             if not plan.messages:
-                return report
+                return report, None
             draft = await self._draft(plan, report)
             if draft is None:
                 report.kept += len(plan.messages)
-                return report
+                return report, None
             report.facts_stored = await self._remember(plan, draft, report)
-            if await self._commit(plan, draft, report):
-                return report
+            summary = await self._commit(plan, draft, report)
+            if summary is not None:
+                return report, plan.tokens + summary.tokens
         report.warnings.append("Other processes folded this thread again and again; nothing was folded here.")
-        return report
+        return report, None
 
     async def _plan(self, ref: ThreadRef, policy: WindowPolicy, *, force: bool) -> _Plan:
         now = await self._store.live(ref)
@@ -141,12 +153,14 @@ class Folder:
         events = now.events
         live = [event.message for event in events]
         cut = fold_through(live, policy, force=force)
+        folded = [event for event in events[:cut] if event.message.role is not Role.SYSTEM]
         return _Plan(
             head=now.head,
             previous=now.summary,
-            messages=[message for message in originals(events[:cut]) if message.role is not Role.SYSTEM],
+            messages=originals(folded),
             through=live[cut - 1].index if cut else now.head.folded_through,
             kept=sum(message.role is not Role.SYSTEM for message in live[cut:]),
+            tokens=now.tokens + sum(event.tokens for event in now.system) - sum(event.tokens for event in folded),
         )
 
     async def _draft(self, plan: _Plan, report: CompactionReport) -> SummaryDraft | None:
@@ -205,8 +219,8 @@ class Folder:
             return 0
         return len(ids)
 
-    async def _commit(self, plan: _Plan, draft: SummaryDraft, report: CompactionReport) -> bool:
-        """Make the summary current; False if the thread was folded by another meanwhile."""
+    async def _commit(self, plan: _Plan, draft: SummaryDraft, report: CompactionReport) -> Summary | None:
+        """Make the summary current, and give it; None if the thread was folded by another meanwhile."""
         first, last = plan.messages[0].index, plan.through
         summary = Summary(
             text=draft.text,
@@ -226,14 +240,14 @@ class Folder:
             expected_created_at=plan.head.created_at,
         )
         if not done:
-            return False
+            return None
         if draft.source is not SummarySource.EXTRACTIVE:
             await self._clear_failures(plan.head)
         report.compacted, report.summary, report.source = len(plan.messages), rendered(draft), draft.source
         facts = {"thread_id": plan.head.id, "from_index": first, "to_index": last, "source": draft.source.value}
         counts = {"messages": report.compacted, "tokens": summary.tokens, "facts_stored": report.facts_stored}
         self._tell(EventName.THREAD_SUMMARIZED, plan.head, {**facts, **counts})
-        return True
+        return summary
 
     async def _clear_failures(self, head: Thread) -> None:
         if not Setbacks.read(head.metadata).failures:

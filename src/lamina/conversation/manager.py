@@ -365,9 +365,8 @@ class ConversationManager:
             while gate.again:
                 gate.again, is_due, gate.is_due = False, gate.is_due, False
                 try:
-                    if is_due:
-                        await self._folder.fold(ref)
-                    if self._tiers is not None and await self._tiers.compact(ref):
+                    shown = await self._folder.fold_due(ref) if is_due else None
+                    if self._tiers is not None and await self._tiers.compact(ref, shown=shown):
                         await self._folder.fold(ref, keep=self._tiers.thresholds.recent_to_keep)
                 except Exception as error:  # noqa: BLE001 - the store, or a host's counter or handler of events
                     # The message is stored: saying otherwise would make the caller add it twice.

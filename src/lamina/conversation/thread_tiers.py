@@ -49,11 +49,14 @@ class ThreadTiers:
         self._emit = emit
         self._looked_through = _LookedThrough()
 
-    async def compact(self, ref: ThreadRef) -> bool:
+    async def compact(self, ref: ThreadRef, *, shown: int | None = None) -> bool:
         """Replace older messages by references if the thread's tier says so; whether it is to be folded as well.
 
+        `shown` are the tokens of what is shown of the thread, where they were just told; else it is asked for.
         Messages that change meanwhile are left for the next time.
         """
+        if shown is not None and tier_of(shown, self.thresholds) is Tier.NORMAL:
+            return False
         size = await size_of(self._store, ref)
         if size is None or tier_of(size.tokens, self.thresholds) is Tier.NORMAL:
             return False

@@ -7,9 +7,10 @@ the user's role, never in the system's; the live conversation; the goal. Same co
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from lamina.domain.context_block import ItemText, Segment, block_text, data_block, item_text
+from lamina.domain.context_block import Segment, block_text, data_block
 from lamina.domain.context_form import Form, TokenSource
 from lamina.domain.message import FilePart, ImagePart, Message, OpaquePart, ReasoningPart, Role, TextPart, ToolCall
 from lamina.domain.message_formats import from_anthropic, from_openai
@@ -26,7 +27,6 @@ __all__ = [
     "RenderedSizes",
     "messages_of",
     "prompt_segments",
-    "rendered_tokens",
     "to_anthropic",
     "to_openai",
     "to_prompt",
@@ -54,11 +54,10 @@ def to_anthropic(context: ComputedContext) -> tuple[Any, list[dict[str, Any]]]:
 
 def messages_of(context: ComputedContext) -> list[Message]:
     """What is sent, as messages: the shapes of providers are made from these."""
-    return _messages_with(context, block_text(context))
+    return _messages_with(context, block_text(context), _conversation(context))
 
 
-def _messages_with(context: ComputedContext, block: str) -> list[Message]:
-    conversation = _conversation(context)
+def _messages_with(context: ComputedContext, block: str, conversation: Sequence[Message]) -> list[Message]:
     opening = 0
     while opening < len(conversation) and conversation[opening].role is Role.SYSTEM:
         opening += 1
@@ -75,13 +74,14 @@ def _messages_with(context: ComputedContext, block: str) -> list[Message]:
 def prompt_segments(context: ComputedContext) -> list[Segment]:
     """The plain text in pieces, which are to be joined without anything between."""
     block = data_block(context)
-    before, behind = _around(context, has_data=bool(block))
+    before, behind = _around(context, _conversation(context), has_data=bool(block))
     return [*before, *block, *behind]
 
 
-def _around(context: ComputedContext, *, has_data: bool) -> tuple[list[Segment], list[Segment]]:
+def _around(
+    context: ComputedContext, conversation: Sequence[Message], *, has_data: bool
+) -> tuple[list[Segment], list[Segment]]:
     """What stands before and behind the block of data in the plain text."""
-    conversation = _conversation(context)
     instructions = _instructions(context, has_data=has_data)
     before = [Segment(TokenSource.INSTRUCTIONS, f"{instructions}\n\n")] if instructions else []
     behind = [Segment(TokenSource.LABELS, "\n\n")] if has_data else []
@@ -92,12 +92,25 @@ def _around(context: ComputedContext, *, has_data: bool) -> tuple[list[Segment],
     return before, behind + [Segment(TokenSource.GOAL, text) for text in goal]
 
 
-def _sent_messages(messages: Sequence[Message], form: Form) -> list[Message]:
-    """What a provider of this shape really gets, read back as messages."""
+def _sent_tokens(messages: Sequence[Message], form: Form, count: Count) -> int:
+    """What the messages cost as a provider of this shape gets them, read back; mere text is told without that."""
+    if all(map(_is_speech, messages)):
+        if form is Form.OPENAI:
+            return messages_tokens(messages, count)
+        turns = [message for message in messages if message.role is not Role.SYSTEM]
+        if turns and turns[0].role is Role.USER:  # what one side says in a row is one message
+            joined = sum(former.role is each.role for former, each in pairwise(turns))
+            return messages_tokens(messages, count) - joined * MESSAGE_OVERHEAD
     if form is Form.OPENAI:
-        return from_openai(openai_messages(messages))
+        return messages_tokens(from_openai(openai_messages(messages)), count)
     system, sent = anthropic_messages(messages)
-    return from_anthropic(sent, system=system)
+    return messages_tokens(from_anthropic(sent, system=system), count)
+
+
+def _is_speech(message: Message) -> bool:
+    """Whether it is text that can be seen, and nothing else."""
+    beside = message.name or message.tool_calls or message.tool_call_id or message.extra or message.role is Role.TOOL
+    return isinstance(message.content, str) and not beside and bool(message.content.strip())
 
 
 class RenderedSizes:
@@ -110,6 +123,8 @@ class RenderedSizes:
     def __init__(self, context: ComputedContext, count: Count) -> None:
         self._context = context
         self._count = count
+        self._conversation = _conversation(context)
+        self._segments: dict[bool, tuple[list[Segment], list[Segment]]] = {}
         self._texts: dict[bool, tuple[str, str]] = {}
         self._messages: dict[tuple[Form, bool], int] = {}
 
@@ -121,9 +136,41 @@ class RenderedSizes:
             return self._count(f"{before}{block}{behind}")
         return self._size_around(form, has_data=has_data) + (self._count(block) if has_data else 0)
 
+    def spent(self, form: Form, block: Sequence[Segment]) -> dict[TokenSource, int]:
+        """What the context costs in this form with this block, by what it is spent on; the sum is `size`.
+
+        Each part counts as it does alone; what the whole costs more or less goes to those that are not data, while
+        they have something to give.
+        """
+        context, count, conversation = self._context, self._count, self._conversation
+        spent = dict.fromkeys(TokenSource, 0)
+        segments = block
+        if form is Form.PLAIN:
+            opening, rest = self._around(has_data=bool(block))
+            segments = [*opening, *block, *rest]
+        else:
+            if instructions := _instructions(context, has_data=bool(block)):
+                spent[TokenSource.INSTRUCTIONS] = message_tokens(Message.system(instructions), count)
+            spent[TokenSource.LABELS] = MESSAGE_OVERHEAD if block else 0
+            spent[TokenSource.CONVERSATION] = messages_tokens(conversation, count)
+            spent[TokenSource.GOAL] = messages_tokens(_goal(context, conversation), count)
+        for segment in segments:
+            spent[segment.source] += count(segment.text)
+        difference = self.size(form, _joined(block)) - sum(spent.values())
+        for source in (*_ABSORBING, *TokenSource):
+            before = spent[source]
+            spent[source] = max(0, before + difference)  # turns that a provider joins or parts that it has no place for
+            difference -= spent[source] - before
+        return spent
+
+    def _around(self, *, has_data: bool) -> tuple[list[Segment], list[Segment]]:
+        if has_data not in self._segments:
+            self._segments[has_data] = _around(self._context, self._conversation, has_data=has_data)
+        return self._segments[has_data]
+
     def _text_around(self, *, has_data: bool) -> tuple[str, str]:
         if has_data not in self._texts:
-            before, behind = _around(self._context, has_data=has_data)
+            before, behind = self._around(has_data=has_data)
             self._texts[has_data] = _joined(before), _joined(behind)
         return self._texts[has_data]
 
@@ -131,41 +178,10 @@ class RenderedSizes:
         """Of the messages without their block of data, which is counted as a text of its own in either form."""
         if (form, has_data) not in self._messages:
             some = _SOME_BLOCK if has_data else ""
-            sent = _sent_messages(_messages_with(self._context, some), form)
+            sent = _messages_with(self._context, some, self._conversation)
             own = self._count(some) if some else 0
-            self._messages[form, has_data] = messages_tokens(sent, self._count) - own
+            self._messages[form, has_data] = _sent_tokens(sent, form, self._count) - own
         return self._messages[form, has_data]
-
-
-def rendered_tokens(
-    context: ComputedContext, form: Form, count: Count, *, size: int, told: ItemText = item_text
-) -> dict[TokenSource, int]:
-    """What the context costs in this form, by what it is spent on; the sum is `size`, that of `RenderedSizes`.
-
-    Each part counts as it does alone; what the whole costs more or less goes to those that are not data, while they
-    have something to give.
-    """
-    spent = dict.fromkeys(TokenSource, 0)
-    block = data_block(context, told)
-    segments = block
-    if form is Form.PLAIN:
-        opening, rest = _around(context, has_data=bool(block))
-        segments = [*opening, *block, *rest]
-    else:
-        conversation = _conversation(context)
-        if instructions := _instructions(context, has_data=bool(block)):
-            spent[TokenSource.INSTRUCTIONS] = message_tokens(Message.system(instructions), count)
-        spent[TokenSource.LABELS] = MESSAGE_OVERHEAD if block else 0
-        spent[TokenSource.CONVERSATION] = messages_tokens(conversation, count)
-        spent[TokenSource.GOAL] = messages_tokens(_goal(context, conversation), count)
-    for segment in segments:
-        spent[segment.source] += count(segment.text)
-    difference = size - sum(spent.values())
-    for source in (*_ABSORBING, *TokenSource):
-        before = spent[source]
-        spent[source] = max(0, before + difference)  # turns that a provider joins or parts that it has no place for
-        difference -= spent[source] - before
-    return spent
 
 
 def _joined(segments: Sequence[Segment]) -> str:

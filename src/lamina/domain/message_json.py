@@ -84,7 +84,7 @@ def message_from_json(data: Mapping[str, Any]) -> Message:
         name=data.get("name"),
         tool_calls=[_call_from_json(call) for call in data.get("tool_calls", ())],
         tool_call_id=data.get("tool_call_id"),
-        metadata=dict(data.get("metadata", {})),
+        metadata=dict(data.get("metadata", ())),
         parent=data.get("parent"),
         extra=_extra(data, _MESSAGE),
     )
@@ -136,4 +136,6 @@ def _call_from_json(data: Mapping[str, Any]) -> ToolCall:
 
 def _extra(data: Mapping[str, Any], known: frozenset[str] | set[str]) -> dict[str, Any]:
     """What was kept as `extra`, and what this version does not know."""
+    if known >= data.keys():
+        return dict(data.get("extra", ()))
     return {name: value for name, value in data.items() if name not in known} | dict(data.get("extra", {}))

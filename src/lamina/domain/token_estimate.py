@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from operator import mul
 from types import MappingProxyType
 from typing import Final
 
@@ -143,7 +144,8 @@ def token_weight(text: str) -> float:
 def _ascii_pieces(classes: bytes) -> float:
     length = len(classes)
     if length < _LONG:
-        return sum(classes.count(kind) * weight for kind, weight in _ASCII.items())
+        pieces: float = sum(map(mul, map(classes.count, _ASCII), _ASCII.values()))
+        return pieces
     even, odd = length & ~1, length - (length & 1 ^ 1)
     units = classes[:even].decode("utf-16-le") + classes[1:odd].decode("utf-16-le")  # pairs from even places, and odd
     return sum((units.count(unit) if unit else classes.count(kind)) * weight for kind, unit, weight in _AS_UNITS)

@@ -82,6 +82,7 @@ TO_VERSION_1 = """
 ALTER TABLE lamina_memories_partitions DROP COLUMN state;
 DROP INDEX lamina_memories_by_superseding;
 DROP INDEX lamina_memories_by_validity;
+DROP INDEX lamina_memories_by_tags;
 UPDATE schema_version SET version = 1;
 """
 
@@ -92,10 +93,14 @@ def take_back(file: Path, script: str) -> None:
     connection.close()
 
 
-async def test_a_file_of_version_1_leaves_out_what_was_superseded_before(file: Path) -> None:
+async def test_a_file_of_version_1_leaves_out_what_was_superseded_before_and_finds_what_was_tagged(file: Path) -> None:
     first = SqliteAdapter(file)
     await first.initialize()
-    marks = {1: {"superseded_by": "m0"}, 2: {"valid_until": NOW}, 3: {"valid_until": second(1)}}
+    marks = {
+        1: {"superseded_by": "m0"},
+        2: {"valid_until": NOW, "tags": ["colour"]},
+        3: {"valid_until": second(1), "tags": ['the "blue"', "colour"]},
+    }
     notes = [memory(f"m{n}", f"note {n}", embedding=[1.0, n], **marks.get(n, {})) for n in range(5)]
     await first.store_many(MINE, notes)
     await first.close()
@@ -107,6 +112,9 @@ async def test_a_file_of_version_1_leaves_out_what_was_superseded_before(file: P
     assert await adapter.count(MINE, current) == 3
     assert sorted(ids(await by_text(adapter, "note", MINE, current))) == ["m0", "m3", "m4"]
     assert sorted(ids(await by_vector(adapter, [1.0, 0.0], MINE, current))) == ["m0", "m3", "m4"]
+    tagged = MemoryFilter(now=NOW, tags_any=('the "blue"', "red"))
+    assert ids(await listed(adapter, MINE, tagged)) == ["m3"]
+    assert sorted(ids(await listed(adapter, MINE, MemoryFilter(now=NOW, tags=("colour",))))) == ["m2", "m3"]
     assert await adapter.check() == []
     await adapter.close()
     assert versions(file) == {"lamina_memories": OLD}

@@ -25,6 +25,8 @@ __all__ = ["Sql", "conjunction", "filter_sql", "is_plain", "json_list", "scope_s
 _FROM_JSON: Final = "(SELECT value FROM json_each(?))"
 _TRUE: Final = "1"
 _FALSE: Final = "0"
+_FEW_TAGS: Final = 8
+"""So many tags are looked for in the text before it is taken apart."""
 _ORDERS: Final = {Operator.GT: ">", Operator.GTE: ">=", Operator.LT: "<", Operator.LTE: "<="}
 
 
@@ -216,14 +218,25 @@ def _contains(operand: Any, source: str) -> Sql:
 
 
 def _tags_sql(filter: MemoryFilter) -> list[Sql]:
+    """First what an index of tags can tell without reading a row, then what is exact."""
     parts = []
+    if filter.tags or filter.tags_any:
+        parts.append(Sql("m.tags <> '[]'"))
     if filter.tags:
+        parts += [_may_hold(tag) for tag in filter.tags[:_FEW_TAGS]]
         missing = "SELECT 1 FROM json_each(?) AS asked WHERE asked.value NOT IN (SELECT value FROM json_each(m.tags))"
         parts.append(Sql(f"NOT EXISTS ({missing})", (json_list(filter.tags),)))
     if filter.tags_any:
+        if len(filter.tags_any) <= _FEW_TAGS and (some := _joined(" OR ", [*map(_may_hold, filter.tags_any)])):
+            parts.append(some)
         found = "SELECT 1 FROM json_each(m.tags) WHERE value IN (SELECT value FROM json_each(?))"
         parts.append(Sql(f"EXISTS ({found})", (json_list(filter.tags_any),)))
     return parts
+
+
+def _may_hold(tag: str) -> Sql:
+    """Whether the tag, as it is written, stands anywhere in the text of the tags; perhaps inside another one."""
+    return Sql("instr(m.tags, ?) > 0", (json.dumps(tag, ensure_ascii=False),))
 
 
 def _marks(values: Sequence[object]) -> str:

@@ -29,9 +29,12 @@ def search_both(
     if terms and not suits(whole, options.filter):
         return None
     reach = whole if options.filter.layers is None else resolve(collection, options.scope, options.filter.layers)
+    has_vectors = query is not None and are_comparable(collection, query, options.scope, whole)
+    if reach.is_empty:
+        return BothLegs([], [], {}, {}, statistics=None, meta=meta_value(collection, options.scope, meta_key))
     gone = keys_left_out(collection, reach, options.filter) if is_plain(options.filter) else None
     near: dict[int, float] = {}
-    if query is not None and are_comparable(collection, query, options.scope, whole):
+    if query is not None and has_vectors:
         near = dict(nearest(collection, query, reach, options, gone=gone))
     words, held = None, {}
     if terms:

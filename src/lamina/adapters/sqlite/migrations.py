@@ -47,7 +47,12 @@ def _tell_states(collection: Collection) -> None:
         collection.execute(statement)
 
 
-MIGRATIONS: Final[tuple[Migration, ...]] = (_create_tables, _index_validity, _tell_states)
+def _index_tags(collection: Collection) -> None:
+    for statement in _statements("004_tags.sql"):
+        collection.execute(statement)
+
+
+MIGRATIONS: Final[tuple[Migration, ...]] = (_create_tables, _index_validity, _tell_states, _index_tags)
 """Step n makes version n out of version n - 1. A step that was released is never changed."""
 
 

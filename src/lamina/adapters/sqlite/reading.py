@@ -104,6 +104,8 @@ def list_entries(collection: Collection, options: ListOptions) -> list[MemoryEnt
 
 def count(collection: Collection, reach: Reach, filter: MemoryFilter) -> int:
     """How many entries in reach pass the filter; its layers are the reach's."""
+    if reach.is_empty:
+        return 0
     if is_plain(filter):  # indexes tell, without reading a row
         gone = left_out(collection, reach, filter)
         (number,) = collection.execute("SELECT count(*) FROM ({gone})", gone.parameters, gone=gone.text).fetchone()

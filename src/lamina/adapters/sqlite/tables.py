@@ -21,6 +21,7 @@ _DERIVED: Final = {
     "memories_by_expiry": "{memories}_by_expiry",
     "memories_by_superseding": "{memories}_by_superseding",
     "memories_by_validity": "{memories}_by_validity",
+    "memories_by_tags": "{memories}_by_tags",
     "partitions_with_vectors": "{partitions}_with_vectors",
     "vectors_loose": "{vectors}_loose",
     "text_config": "{text}_config",

@@ -21,10 +21,12 @@ __all__ = [
     "count_live",
     "delete_events",
     "events",
+    "events_after",
     "find_events",
     "live_size",
     "replace_events",
     "system_events",
+    "system_events_before",
 ]
 
 _BY_ID: Final = f"SELECT {EVENT} FROM lamina_messages WHERE thread = ? AND id = ?"  # noqa: S608
@@ -101,6 +103,12 @@ def events(
     return [event_of(row) for row in (reversed(rows) if newest else rows)]
 
 
+def events_after(connection: sqlite3.Connection, thread: int, after: int) -> list[ThreadEvent]:
+    """All events of the thread of this key with a greater index, in order."""
+    keys = (key_of(thread, after), key_of(thread, MAX_INDEX + 1))
+    return [event_of(row) for row in connection.execute(f"{_BETWEEN} ASC", keys)]
+
+
 def find_events(connection: sqlite3.Connection, ref: ThreadRef, ids: Sequence[str]) -> list[ThreadEvent]:
     """As `StateStore.find_events`."""
     found = find_thread(connection, ref)
@@ -116,12 +124,13 @@ def find_events(connection: sqlite3.Connection, ref: ThreadRef, ids: Sequence[st
 def system_events(connection: sqlite3.Connection, ref: ThreadRef, before: int) -> list[ThreadEvent]:
     """As `StateStore.system_events`."""
     found = find_thread(connection, ref)
-    if found is None:
-        return []
+    return [] if found is None else system_events_before(connection, found[0], before)
+
+
+def system_events_before(connection: sqlite3.Connection, thread: int, before: int) -> list[ThreadEvent]:
+    """The events of the role system in the thread of this key with a smaller index, in order."""
     query = f"SELECT {EVENT} FROM lamina_messages WHERE thread = ? AND key < ? AND role = 'system' ORDER BY key"  # noqa: S608
-    return [
-        event_of(row) for row in connection.execute(query, (found[0], key_of(found[0], min(before, MAX_INDEX + 1))))
-    ]
+    return [event_of(row) for row in connection.execute(query, (thread, key_of(thread, min(before, MAX_INDEX + 1))))]
 
 
 def replace_events(

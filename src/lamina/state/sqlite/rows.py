@@ -169,7 +169,7 @@ def values_of_document(document: Document) -> tuple[Any, ...]:
 
 
 def _object(text: str) -> dict[str, Any]:
-    return loaded(text, dict)
+    return {} if text == "{}" else loaded(text, dict)
 
 
 def _list(text: str) -> list[Any]:

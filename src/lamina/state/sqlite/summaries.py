@@ -8,9 +8,9 @@ from datetime import datetime
 from lamina.domain.instants import to_micros
 from lamina.domain.thread import LiveThread, Summary, ThreadRef
 from lamina.errors import InvalidInput
-from lamina.state.sqlite.messages import count_live, events, live_size, system_events
+from lamina.state.sqlite.messages import count_live, events_after, system_events_before
 from lamina.state.sqlite.rows import SUMMARY, summary_of, values_of_summary
-from lamina.state.sqlite.threads import find_thread
+from lamina.state.sqlite.threads import find_thread, thread_with_size
 
 __all__ = ["fold", "live", "summaries", "unfold"]
 
@@ -54,29 +54,29 @@ def fold(
 def summaries(connection: sqlite3.Connection, ref: ThreadRef, limit: int | None) -> list[Summary]:
     """As `StateStore.summaries`."""
     found = find_thread(connection, ref)
-    if found is None:
-        return []
-    query = f"SELECT {SUMMARY} FROM lamina_summaries WHERE thread = ? ORDER BY number DESC LIMIT ?"  # noqa: S608
-    rows = connection.execute(query, (found[0], -1 if limit is None else limit))
-    return [summary_of(row) for row in rows]
+    return [] if found is None else _newest(connection, found[0], -1 if limit is None else limit)
 
 
 def live(connection: sqlite3.Connection, ref: ThreadRef, *, with_events: bool) -> LiveThread | None:
     """As `StateStore.live`."""
-    found = find_thread(connection, ref)
+    found = thread_with_size(connection, ref)
     if found is None:
         return None
-    head = found[1]
+    thread, head, count, tokens = found
     folded = head.folded_through
-    count, tokens = live_size(connection, ref)
     return LiveThread(
         head=head,
-        summary=next(iter(summaries(connection, ref, 1)), None) if folded else None,
-        system=system_events(connection, ref, folded + 1) if folded else [],
-        events=events(connection, ref, after=folded, before=None, limit=None, newest=False) if with_events else [],
+        summary=next(iter(_newest(connection, thread, 1)), None) if folded else None,
+        system=system_events_before(connection, thread, folded + 1) if folded else [],
+        events=events_after(connection, thread, folded) if with_events else [],
         count=count,
         tokens=tokens,
     )
+
+
+def _newest(connection: sqlite3.Connection, thread: int, limit: int) -> list[Summary]:
+    query = f"SELECT {SUMMARY} FROM lamina_summaries WHERE thread = ? ORDER BY number DESC LIMIT ?"  # noqa: S608
+    return [summary_of(row) for row in connection.execute(query, (thread, limit))]
 
 
 def unfold(connection: sqlite3.Connection, ref: ThreadRef, *, expected_folded_through: int, now: datetime) -> bool:

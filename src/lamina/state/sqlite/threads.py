@@ -11,14 +11,34 @@ from lamina.domain.message_json import json_text
 from lamina.domain.thread import Thread, ThreadKind, ThreadRef, ThreadStatus
 from lamina.state.sqlite.rows import THREAD, thread_of, values_of_thread
 
-__all__ = ["create_thread", "delete_thread", "find_thread", "get_thread", "list_threads", "update_thread"]
+__all__ = [
+    "create_thread",
+    "delete_thread",
+    "find_thread",
+    "get_thread",
+    "list_threads",
+    "thread_with_size",
+    "update_thread",
+]
 
 
 def find_thread(connection: sqlite3.Connection, ref: ThreadRef) -> tuple[int, Thread] | None:
     """The head and its key."""
-    query = f"SELECT {THREAD}, key FROM lamina_threads WHERE tenant = ? AND kind = ? AND id = ?"  # noqa: S608
+    found = thread_with_size(connection, ref)
+    return None if found is None else found[:2]
+
+
+def thread_with_size(connection: sqlite3.Connection, ref: ThreadRef) -> tuple[int, Thread, int, int] | None:
+    """The key and the head, with how many live messages it has and their tokens."""
+    query = (
+        f"SELECT {THREAD}, key, live_count, live_tokens FROM lamina_threads "  # noqa: S608 - our own columns
+        "WHERE tenant = ? AND kind = ? AND id = ?"
+    )
     row = connection.execute(query, (ref.tenant, ref.kind.value, ref.id)).fetchone()
-    return None if row is None else (row[-1], thread_of(row[:-1]))
+    if row is None:
+        return None
+    *head, key, count, tokens = row
+    return key, thread_of(head), count, tokens
 
 
 def get_thread(connection: sqlite3.Connection, ref: ThreadRef) -> Thread | None:
