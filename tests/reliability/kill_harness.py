@@ -108,8 +108,10 @@ class Forge:
             except ValueError:
                 continue  # it was cut off, and so never said; what follows is that it ended
             if "ended" in said:
-                if striking is not None and not striking.cancel():
-                    striking.result()
+                if striking is not None:
+                    striking.cancel()  # which is nothing to one that is over, as it is unless this has ended by itself
+                    with suppress(asyncio.CancelledError):
+                        await striking
                 return said["ended"]
             victim = said.get("pid", victim)
             heard.update(word for word, value in said.items() if value is not False)

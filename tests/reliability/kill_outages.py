@@ -65,8 +65,9 @@ class FilesMayNotGrow(Outage):
         resource.prlimit(victim, resource.RLIMIT_FSIZE, (chance.randint(logged // 2, logged), most))
 
     async def end(self, place: Place, victim: int) -> None:
-        _, most = resource.prlimit(victim, resource.RLIMIT_FSIZE)
-        resource.prlimit(victim, resource.RLIMIT_FSIZE, (most, most))
+        with suppress(ProcessLookupError):  # it has ended by itself
+            _, most = resource.prlimit(victim, resource.RLIMIT_FSIZE)
+            resource.prlimit(victim, resource.RLIMIT_FSIZE, (most, most))
 
 
 class DiskFull(Outage):

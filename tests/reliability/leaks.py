@@ -106,8 +106,7 @@ async def grown(folder: Path, operations: int, *, owners: int, work: Work = one)
     What is kept of texts, such as their vectors, is then kept of all that are to come.
     """
     turns = operations // OF_ONE
-    # Its own pool has another thread whenever none is idle, up to some number.
-    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    keep_to_one_thread()
     async with Kernel(data_dir=folder, **options(FrozenClock())) as kernel:
         with traced():
             for number in range(owners):
@@ -126,6 +125,7 @@ async def opened_and_closed(folder: Path, times: int, *, work: Work = one) -> Gr
         async with Kernel(data_dir=folder, **options(FrozenClock())) as kernel:
             await work(kernel, 0)
 
+    keep_to_one_thread()
     with traced():
         for _ in range(FIRST_OPENS):
             await open_and_close()
@@ -134,6 +134,11 @@ async def opened_and_closed(folder: Path, times: int, *, work: Work = one) -> Gr
             await open_and_close()
         end = held()
     return Growth(f"{times:,} opens and closes", times, ALLOWED_OF_OPENING, start, end)
+
+
+def keep_to_one_thread() -> None:
+    """Else the loop's own pool starts another whenever none is idle, up to some number."""
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
 
 
 @contextmanager
