@@ -30,7 +30,7 @@ coverage: $(VENV)/.installed
 	$(PY) -m pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term
 
 # The long form of tests/reliability: programs are killed while they write, and what grows or gets lost is looked for.
-# About an hour; `make soak SOAK="--kills 5 --steps kill"`, and `SOAK=--help` tells more. The figures go to soak.md.
+# Over an hour; `make soak SOAK="--kills 5 --steps kill"`, and `SOAK=--help` tells more. The figures go to soak.md.
 soak: $(VENV)/.installed
 	$(PY) tests/reliability/soak.py $(SOAK)
 	LAMINA_SOAK=1 $(PY) -m pytest -q tests/reliability

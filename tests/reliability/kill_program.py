@@ -2,8 +2,9 @@
 
 It reads jobs from stdin, a line of JSON each, and forks a process for each of them, so that a process to be killed
 is there at once. That one says on stdout, by lines of JSON, `{"pid": …}`, `{"now": …}` of its clock, then
-`{"try": number, "values": {…}, "whole": …}` before each change and `{"done": number}` after it was acknowledged. When
-it is dead, `{"ended": status}` is said in its stead.
+`{"try": number, "values": {…}, "whole": …}` before each change and `{"done": number}` after it was acknowledged. One
+that persists asks again for what was refused, of the same kernel, until it is done, and says `{"refused": why, "reads":
+…}` each time: whether what is there can be read meanwhile. When it is dead, `{"ended": status}` is said in its stead.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -26,29 +27,60 @@ import numpy as np  # noqa: F401 - so that no process has to
 import psycopg  # noqa: F401 - likewise
 
 from lamina import Kernel
+from lamina.errors import AdapterError
 from lamina.testing import FrozenClock
 
 TURNS_OF_A_KERNEL = 3
 """After so many it is closed and opened again: that is part of what may be interrupted."""
+BETWEEN_ATTEMPTS = 0.02
 
 
 class Teller:
-    """Says what is tried and what is done. After its first change, one that lies acknowledges what is not written."""
+    """Says what is tried and what is done.
 
-    def __init__(self, clock: FrozenClock, *, lies: bool) -> None:
+    One that lies acknowledges what is not written: if it persists, what was refused, and else all but its first change.
+    """
+
+    kernel: Kernel
+
+    def __init__(self, clock: FrozenClock, *, lies: bool, persists: bool) -> None:
         self._clock = clock
         self._lies = lies
+        self._persists = persists
         self._numbers = itertools.count()
 
-    async def __call__(self, values: Mapping[str, str | None], work: Awaitable[Any], *, is_whole: bool = True) -> None:
+    async def __call__(
+        self, values: Mapping[str, str | None], work: Callable[[], Awaitable[Any]], *, is_whole: bool = True
+    ) -> None:
         number = next(self._numbers)
         say({"now": self._clock.now.isoformat()})
         say({"try": number, "values": values, "whole": is_whole})
-        if self._lies and number > 0:
+        if self._persists:
+            await self._insist(work)
+        elif self._lies and number > 0:
             say({"done": number})
             await asyncio.sleep(3600)
-        await work
+        else:
+            await work()
         say({"done": number})
+
+    async def _insist(self, work: Callable[[], Awaitable[Any]]) -> None:
+        while True:
+            try:
+                await work()
+            except AdapterError as error:
+                say({"refused": str(error), "reads": await self._reads()})
+                if self._lies:
+                    return
+                await asyncio.sleep(BETWEEN_ATTEMPTS)
+            else:
+                return
+
+    async def _reads(self) -> bool:
+        try:
+            return await self.kernel.memory_engine.count(owner=kill_writers.OWNER) >= 0
+        except AdapterError:
+            return False
 
 
 def say(line: Mapping[str, Any]) -> None:
@@ -58,18 +90,18 @@ def say(line: Mapping[str, Any]) -> None:
 async def write(job: Mapping[str, Any]) -> None:
     place = kill_places.place_of(job["place"])
     clock = FrozenClock(datetime.fromisoformat(job["now"]))
-    teller = Teller(clock, lies=job["lies"])
+    teller = Teller(clock, lies=job["lies"], persists=job["persists"])
     writer = kill_writers.WAYS[job["way"]](place, job["name"], clock, teller)
     is_first = True
     while True:
         if job["way"] == "migrating":
             place.age()
-        async with Kernel(place.settings(), **kill_places.options(clock)) as kernel:
+        async with Kernel(place.settings(), **kill_places.options(clock)) as teller.kernel:
             if is_first:
-                await writer.prepare(kernel)
+                await writer.prepare(teller.kernel)
                 is_first = False
-            for _ in range(TURNS_OF_A_KERNEL):
-                await writer.turn(kernel)
+            for _ in itertools.count() if job["persists"] else range(TURNS_OF_A_KERNEL):
+                await writer.turn(teller.kernel)
 
 
 def serve() -> None:

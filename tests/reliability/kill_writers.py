@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import random
 import re
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -29,9 +30,11 @@ OLD_ROWS = 60
 
 
 class Tell(Protocol):
-    """Told of a change before it is tried; what it returns is called when it is acknowledged."""
+    """Told of a change before it is tried, and has it done: it returns once that was acknowledged."""
 
-    def __call__(self, values: Mapping[str, str | None], work: Awaitable[Any], *, is_whole: bool = True) -> Any: ...
+    def __call__(
+        self, values: Mapping[str, str | None], work: Callable[[], Awaitable[Any]], *, is_whole: bool = True
+    ) -> Any: ...
 
 
 class Writer:
@@ -63,7 +66,7 @@ class Writer:
         words = [self.word() for _ in range(number)]
         items = [{"id": word, "content": self.text(word), "owner": OWNER, **options} for word in words]
         values = {f"memory:{item['id']}": item["content"] for item in items}
-        await self.tell(values, kernel.memory_engine.store_many(items))
+        await self.tell(values, lambda: kernel.memory_engine.store_many(items))
 
 
 class Storing(Writer):
@@ -86,11 +89,11 @@ class Editing(Writer):
 
     async def update(self, kernel: Kernel, id: str) -> None:
         content = self.text(self.word())
-        await self.tell({f"memory:{id}": content}, kernel.memory_engine.update(id, content=content))
+        await self.tell({f"memory:{id}": content}, lambda: kernel.memory_engine.update(id, content=content))
 
     async def forget(self, kernel: Kernel, id: str) -> None:
         self.ids.remove(id)
-        await self.tell({f"memory:{id}": None}, kernel.memory_engine.forget(id))
+        await self.tell({f"memory:{id}": None}, lambda: kernel.memory_engine.forget(id))
 
 
 class Ingesting(Writer):
@@ -99,12 +102,13 @@ class Ingesting(Writer):
         await self.ingest(kernel, source)
         if self.chance.random() < 0.2:
             (document,) = [each for each in await kernel.rag.list_documents() if each.source == source]
-            await self.tell({f"document:{source}": None}, kernel.rag.remove(document.id))
+            await self.tell({f"document:{source}": None}, lambda: kernel.rag.remove(document.id))
 
     async def ingest(self, kernel: Kernel, source: str) -> None:
         version = self.word()
-        text = "\n\n".join(f"# Part {number} of {version}\n\n{FILLING * 6}" for number in range(SECTIONS))
-        await self.tell({f"document:{source}": version}, kernel.rag.ingest(f"{text}\n\nThe end of {version}.", source))
+        parts = "\n\n".join(f"# Part {number} of {version}\n\n{FILLING * 6}" for number in range(SECTIONS))
+        text = f"{parts}\n\nThe end of {version}."
+        await self.tell({f"document:{source}": version}, lambda: kernel.rag.ingest(text, source))
 
 
 class Compacting(Writer):
@@ -112,13 +116,13 @@ class Compacting(Writer):
         thread = self.chance.choice(THREADS)
         for _ in range(5):
             await self.talk(kernel, thread)
-        await self.tell({}, kernel.conversation.compact(thread))
+        await self.tell({}, lambda: kernel.conversation.compact(thread))
 
     async def talk(self, kernel: Kernel, thread: str) -> None:
         word = self.word()
         pair = [Message(role, self.text(word), id=f"{word}-{role.value}") for role in (Role.USER, Role.ASSISTANT)]
         values = {f"message:{thread}:{each.id}": each.text for each in pair}
-        await self.tell(values, kernel.conversation.add_messages(thread, pair))
+        await self.tell(values, lambda: kernel.conversation.add_messages(thread, pair))
 
 
 class Sweeping(Writer):
@@ -132,7 +136,7 @@ class Sweeping(Writer):
         for _ in range(3):
             word = self.word()
             content = f"{self.text(word)}. {FILLING * 5}"
-            added = kernel.packs.add(f"pack-{self.name}", content, id=word, owner=OWNER)
+            added = partial(kernel.packs.add, f"pack-{self.name}", content, id=word, owner=OWNER)
             await self.tell({f"pack:{word}": content}, added)
         begun = self.count
         await self.store(kernel, 2, ttl=SHORT_LIVED)
@@ -140,7 +144,7 @@ class Sweeping(Writer):
         await self.store(kernel)
         expired = {f"memory:{id}": None for id in self.short_lived}
         self.short_lived = []
-        await self.tell(expired, self.sweep(kernel), is_whole=False)
+        await self.tell(expired, lambda: self.sweep(kernel), is_whole=False)
 
     async def sweep(self, kernel: Kernel) -> None:
         self.clock.advance(timedelta(hours=13))
@@ -166,7 +170,7 @@ class Migrating(Writer):
     async def copy(self, kernel: Kernel) -> None:
         for file, rows in self.place.earlier_files():
             values = {f"memory:{id}": content for id, content in rows.items()}
-            await self.tell(values, self.migrate(kernel, file), is_whole=False)
+            await self.tell(values, partial(self.migrate, kernel, file), is_whole=False)
             file.unlink()
 
     async def migrate(self, kernel: Kernel, file: Path) -> None:

@@ -1,8 +1,9 @@
 """The long form of the ladder: `make soak`, or `python tests/reliability/soak.py --help`.
 
-It kills programs while they write, in six ways, on SQLite and on a real PostgreSQL, then looks for what grows and for
-what is lost between threads, processes and tasks. It ends with 1 if anything was found, and prints a report in
-Markdown, after each step, into the file that `--report` names.
+It kills programs while they write, in six ways, on SQLite and on a real PostgreSQL; it kills that server, too, and
+takes the room on the disk away; then it looks for what grows and for what is lost between threads, processes and tasks.
+It ends with 1 if anything was found, and prints a report in Markdown, after each step, into the file that `--report`
+names.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
-from kill_harness import Report, Rounds
+from kill_harness import Forge, Report, Rounds
+from kill_outages import DiskFull, FilesMayNotGrow, Outage, ServerKilled, small_disk
 from kill_places import Place, PostgresPlace, SqlitePlace
 from kill_writers import WAYS
 from leaks import Growth, grown, opened_and_closed
@@ -30,10 +32,13 @@ from races import Race, raced
 
 OWNERS = 2_000
 STORES = ("sqlite", "postgres")
+FIGURES = ("kills", "acknowledged", "unknown", "refused", "looked_up", "lost", "invented")
 HEAD = (
-    "| store | while | kills | acknowledged writes | in flight | asked for | lost | invented | findings |\n"
-    "| --- | --- | --: | --: | --: | --: | --: | --: | --: |"
+    "| store | while | kills | acknowledged writes | in flight | refused | asked for | lost | invented | findings |\n"
+    "| --- | --- | --: | --: | --: | --: | --: | --: | --: | --: |"
 )
+WAYS_THAT_PERSIST = ("storing", "editing", "compacting")
+"""The others read between their writes, and would end with the first refusal."""
 
 
 class Soak:
@@ -45,6 +50,7 @@ class Soak:
         self.killed: list[tuple[str, Report]] = []
         self.growth: list[Growth] = []
         self.races: list[Race] = []
+        self.left_out: list[str] = []
 
     def findings(self) -> list[str]:
         found = [f"{store}, {report.way}: {each}" for store, report in self.killed for each in report.findings]
@@ -62,7 +68,7 @@ class Soak:
             *[row(store, report) for store, report in self.killed],
             row("both", total([report for _, report in self.killed])),
             "",
-            *[f"- {each}" for each in (*self.races, *self.growth)],
+            *[f"- {each}" for each in (*self.races, *self.growth, *self.left_out)],
             "",
             *[f"- **{each}**" for each in self.findings()],
         ]
@@ -70,50 +76,72 @@ class Soak:
 
 
 def row(store: str, report: Report) -> str:
-    figures = (report.kills, report.acknowledged, report.unknown, report.looked_up, report.lost, report.invented)
-    cells = [store, report.way, *(f"{each:,}" for each in figures), str(len(report.findings))]
+    cells = [store, report.way, *(f"{getattr(report, each):,}" for each in FIGURES), str(len(report.findings))]
     return f"| {' | '.join(cells)} |"
 
 
 def total(reports: list[Report]) -> Report:
-    sums = {
-        name: sum(getattr(each, name) for each in reports)
-        for name in ("kills", "acknowledged", "unknown", "looked_up", "lost", "invented")
-    }
+    sums = {name: sum(getattr(each, name) for each in reports) for name in FIGURES}
     return Report("all", findings=[finding for each in reports for finding in each.findings], **sums)
 
 
-async def kill_on(soak: Soak, store: str, server: Any) -> None:
-    """All ways, each on a place of its own."""
-    for way in soak.options.ways:
+async def kill_on(soak: Soak, store: str, server: Any, *, ways: Sequence[str], outage: Outage | None = None) -> None:
+    """Each way on a place of its own."""
+    for way in ways:
         folder = Path(tempfile.mkdtemp(prefix="lamina-soak-", dir=soak.options.folder))
-        place: Place = SqlitePlace(folder)
-        if server is not None:
-            place = PostgresPlace(folder, server.make_database(f"soak_{way}"))
-        rounds = Rounds(place, way, seed=soak.options.seed, longest_wait=soak.options.wait)
-        soak.killed.append((store, rounds.report))
-        async with rounds:
-            for _ in range(soak.options.kills):
-                await rounds.kill(1, is_last=rounds.report.kills == soak.options.kills - 1)
-                soak.write()
-        if server is not None:
-            server.drop_database(f"soak_{way}")
+        with ExitStack() as stack:
+            if isinstance(outage, DiskFull):
+                stack.enter_context(small_disk(folder))
+            place: Place = SqlitePlace(folder)
+            if server is not None:
+                place = PostgresPlace(folder, server.make_database(f"soak_{way}"))
+            forge = Forge(Path(stack.enter_context(tempfile.TemporaryDirectory())))
+            async with forge:
+                rounds = Rounds(
+                    forge, place, way, seed=soak.options.seed, longest_wait=soak.options.wait, outage=outage
+                )
+                soak.killed.append((store, rounds.report))
+                for _ in range(soak.options.kills):
+                    await rounds.kill(1, is_last=rounds.report.kills == soak.options.kills - 1)
+                    soak.write()
+            if server is not None:
+                server.drop_database(f"soak_{way}")
         if not rounds.report.findings:  # what was found is to be looked at
             shutil.rmtree(folder)
 
 
+@contextmanager
+def server_of(store: str) -> Iterator[Any]:
+    """Of PostgreSQL, which keeps what it acknowledges as it does where it matters; None of SQLite."""
+    if store != "postgres":
+        yield None
+        return
+    from real_postgres import PostgresServer
+
+    server = PostgresServer()
+    try:
+        server.keep_what_is_acknowledged()
+        yield server
+    finally:
+        server.stop()
+
+
 def kill_programs(soak: Soak) -> None:
     for store in soak.options.stores:
-        server: Any = None
-        if store == "postgres":
-            from real_postgres import PostgresServer
+        with server_of(store) as server:
+            asyncio.run(kill_on(soak, store, server, ways=soak.options.ways))
 
-            server = PostgresServer()
-        try:
-            asyncio.run(kill_on(soak, store, server))
-        finally:
-            if server is not None:
-                server.stop()
+
+def break_places(soak: Soak) -> None:
+    ways = [way for way in soak.options.ways if way in WAYS_THAT_PERSIST]
+    for store in soak.options.stores:
+        with server_of(store) as server:
+            outages = [FilesMayNotGrow(), DiskFull()] if server is None else [ServerKilled(server)]
+            for outage in outages:
+                try:
+                    asyncio.run(kill_on(soak, store, server, ways=ways, outage=outage))
+                except PermissionError as error:
+                    soak.left_out.append(f"{store}, {outage.name}: left out, for {error}")
 
 
 def race(soak: Soak) -> None:
@@ -127,7 +155,7 @@ def grow(soak: Soak) -> None:
         soak.growth.append(asyncio.run(opened_and_closed(Path(folder) / "two", soak.options.opens)))
 
 
-STEPS: dict[str, Callable[[Soak], None]] = {"kill": kill_programs, "race": race, "grow": grow}
+STEPS: dict[str, Callable[[Soak], None]] = {"kill": kill_programs, "outage": break_places, "race": race, "grow": grow}
 
 
 def main(arguments: list[str] | None = None) -> int:

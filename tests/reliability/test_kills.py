@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import signal
+import sys
+from contextlib import ExitStack
 
 import pytest
-from kill_harness import Rounds
+import pytest_asyncio
+from kill_harness import AFTERWARDS, Forge, Rounds
+from kill_outages import DiskFull, FilesMayNotGrow, ServerKilled, small_disk
 from kill_places import PostgresPlace, SqlitePlace
 from kill_writers import WAYS
 
 from lamina.sync import create_memory_engine
 from lamina.testing import HashingEmbedder
 
-pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
+pytestmark = [
+    pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL"),
+    pytest.mark.asyncio(loop_scope="module"),
+]
+
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits another process")
 
 KILLS = 2
 WAIT = 0.12
@@ -25,14 +34,23 @@ def place(request, tmp_path):
     return PostgresPlace(tmp_path, request.getfixturevalue("postgres_database"))
 
 
-async def killed(place, way, *, kills=KILLS, **options):
-    rounds = Rounds(place, way, seed=1, longest_wait=WAIT)
-    async with rounds:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def forge(tmp_path_factory):
+    async with Forge(tmp_path_factory.mktemp("forge")) as forge:
+        yield forge
+
+
+@pytest.fixture
+def killed(forge):
+    async def kill(place, way, *, kills=KILLS, outage=None, **options):
+        rounds = Rounds(forge, place, way, seed=1, longest_wait=WAIT, outage=outage)
         return await rounds.kill(kills, **options)
+
+    return kill
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_what_was_acknowledged_survives_kill_9_and_nothing_is_invented(place, way):
+async def test_what_was_acknowledged_survives_kill_9_and_nothing_is_invented(place, killed, way):
     report = await killed(place, way)
     assert report.findings == []
     assert (report.kills, report.lost, report.invented) == (KILLS, 0, 0)
@@ -40,10 +58,50 @@ async def test_what_was_acknowledged_survives_kill_9_and_nothing_is_invented(pla
     assert report.looked_up or way == "compacting"
 
 
-async def test_a_program_that_acknowledges_before_it_writes_is_found_out(place):
+async def test_a_program_that_acknowledges_before_it_writes_is_found_out(place, killed):
     report = await killed(place, "storing", kills=1, after=2, lies=True)
     assert report.lost >= 1
     assert "lost" in report.findings[0]
+
+
+@pytest.fixture
+def disk(tmp_path):
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(small_disk(tmp_path))
+        except PermissionError as error:
+            pytest.skip(f"no file system may be mounted: {error}")
+        yield tmp_path
+
+
+async def test_a_writer_goes_on_by_itself_once_a_killed_server_has_recovered(
+    tmp_path, postgres, postgres_database, killed
+):
+    place = PostgresPlace(tmp_path, postgres_database)
+    went_on(await killed(place, "storing", kills=1, outage=ServerKilled(postgres)))
+
+
+@LINUX
+async def test_a_writer_goes_on_by_itself_once_its_files_may_grow_again(tmp_path, killed):
+    went_on(await killed(SqlitePlace(tmp_path), "compacting", kills=1, outage=FilesMayNotGrow()))
+
+
+@LINUX
+async def test_a_writer_goes_on_by_itself_once_the_disk_has_room_again(disk, killed):
+    went_on(await killed(SqlitePlace(disk), "editing", kills=1, outage=DiskFull()))
+
+
+def went_on(report):
+    assert report.findings == []
+    assert (report.kills, report.lost, report.invented) == (1, 0, 0)
+    assert report.refused >= 1
+    assert report.acknowledged >= AFTERWARDS
+
+
+@LINUX
+async def test_a_program_that_acknowledges_what_was_refused_is_found_out(tmp_path, killed):
+    report = await killed(SqlitePlace(tmp_path), "storing", kills=1, outage=FilesMayNotGrow(), lies=True)
+    assert report.lost >= 1
 
 
 FAULTS = {
@@ -94,7 +152,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_a_planted_fault_is_found(tmp_path, fault):
+async def test_a_planted_fault_is_found(tmp_path, killed, fault):
     way, statement, _, told = FAULTS[fault]
     place = SqlitePlace(tmp_path)
     report = await killed(place, way, kills=1, after=5, damage=lambda: place.run(statement))
@@ -102,14 +160,14 @@ async def test_a_planted_fault_is_found(tmp_path, fault):
 
 
 @pytest.mark.parametrize("fault", [name for name, (_, _, statement, _) in FAULTS.items() if statement])
-async def test_a_planted_fault_is_found_in_postgres(tmp_path, postgres_database, fault):
+async def test_a_planted_fault_is_found_in_postgres(tmp_path, postgres_database, killed, fault):
     way, _, statement, told = FAULTS[fault]
     place = PostgresPlace(tmp_path, postgres_database)
     report = await killed(place, way, kills=1, after=5, damage=lambda: place.run(statement))
     assert [each for each in told if not any(each in finding for finding in report.findings)] == []
 
 
-async def test_a_memory_that_nobody_stored_is_found(tmp_path):
+async def test_a_memory_that_nobody_stored_is_found(tmp_path, killed):
     place = SqlitePlace(tmp_path)
 
     def intrude():
@@ -120,7 +178,7 @@ async def test_a_memory_that_nobody_stored_is_found(tmp_path):
     assert (report.lost, report.invented) == (0, 1)
 
 
-async def test_an_index_that_leads_elsewhere_than_its_table_is_found(tmp_path):
+async def test_an_index_that_leads_elsewhere_than_its_table_is_found(tmp_path, killed):
     place = SqlitePlace(tmp_path)
 
     def spoil():

@@ -18,12 +18,12 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this
 
 
 async def test_operations_leave_no_memory_and_no_files_or_threads_behind(tmp_path):
-    growth = await grown(tmp_path, 2_000, owners=20)
+    growth = await grown(tmp_path, 800, owners=10)
     assert growth.findings == [], str(growth)
 
 
 async def test_kernels_that_were_opened_and_closed_leave_nothing_open(tmp_path):
-    growth = await opened_and_closed(tmp_path, 50)
+    growth = await opened_and_closed(tmp_path, 10)
     assert growth.findings == [], str(growth)
 
 
@@ -41,7 +41,7 @@ async def test_a_leak_of_each_kind_is_found(tmp_path, what, told):
             kept[-1].start()
 
     try:
-        growths = [await grown(tmp_path / "one", 200, owners=20, work=leak)]
+        growths = [await grown(tmp_path / "one", 600, owners=5, work=leak)]
         if what != "memory":
             growths.append(await opened_and_closed(tmp_path / "two", 2, work=leak))
         assert all(any(told in each for each in growth.findings) for growth in growths), growths

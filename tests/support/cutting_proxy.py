@@ -20,11 +20,12 @@ class CuttingProxy:
 
     Args:
         target: The server's port on the loopback address, or its socket in the file system.
+        port: Where to listen; 0 is any that is free.
     """
 
-    def __init__(self, target: int | Path) -> None:
+    def __init__(self, target: int | Path, port: int = 0) -> None:
         self._target = target
-        self._listening = socket.create_server(("127.0.0.1", 0))
+        self._listening = socket.create_server(("127.0.0.1", port))
         self.port = self._listening.getsockname()[1]
         self.before: Callable[[bytes], bool] = _never
         self.after: Callable[[bytes], bool] = _never
@@ -60,7 +61,7 @@ class CuttingProxy:
             return True
         server.sendall(data)
         if self.after(data):
-            _await_answer(client, server)
+            await_answer(client, server)
             self.cuts += 1
             return True
         return False
@@ -108,7 +109,7 @@ def _connected(target: int | Path) -> socket.socket:
     return server
 
 
-def _await_answer(client: socket.socket, server: socket.socket) -> None:
+def await_answer(client: socket.socket, server: socket.socket) -> None:
     """Until the server answers, pass on what else the client sends: the answer may wait for more of the same."""
     while server not in (ready := select.select([client, server], [], [], _ANSWERED_WITHIN)[0]):
         if not ready or not (rest := client.recv(65536)):

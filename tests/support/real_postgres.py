@@ -68,9 +68,15 @@ class PostgresServer(Runs):
         except BaseException:
             shutil.rmtree(self.folder, ignore_errors=True)
             raise
-        # Nothing here has to outlive the machine.
+        self._synchronise("off")  # nothing here has to outlive the machine
+
+    def keep_what_is_acknowledged(self) -> None:
+        """As a server does that nobody told otherwise."""
+        self._synchronise("on")
+
+    def _synchronise(self, switch: str) -> None:
         for setting in ("fsync", "full_page_writes"):
-            self.run(f"ALTER SYSTEM SET {setting} = off")
+            self.run(f"ALTER SYSTEM SET {setting} = {switch}")
         self.run("SELECT pg_reload_conf()")
 
     @property
