@@ -2,7 +2,7 @@ import asyncio
 import contextlib
 import errno
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
@@ -32,10 +32,18 @@ async def listener() -> AsyncIterator[socket.socket]:
         yield listening
 
 
+@pytest.fixture
+def counts() -> Iterator[ConnectionCounts]:
+    with contextlib.closing(ConnectionCounts.of(3)) as made:
+        yield made
+
+
 @contextlib.asynccontextmanager
-async def accepting(listener: socket.socket, places: int, *, absent: int = 0) -> AsyncIterator[list[Accepting]]:
-    """As many processes would: each by a descriptor of its own, and so many more places that nobody accepts for."""
-    with contextlib.closing(ConnectionCounts.of(places + absent)) as counts, contextlib.ExitStack() as stack:
+async def accepting(
+    listener: socket.socket, counts: ConnectionCounts, places: int = 2
+) -> AsyncIterator[list[Accepting]]:
+    """So many at the first places, as as many processes would: each by a descriptor of its own."""
+    with contextlib.ExitStack() as stack:
         all_of_them: list[Accepting] = []
         for number in range(places):
             one: list[Accepting] = []
@@ -44,8 +52,6 @@ async def accepting(listener: socket.socket, places: int, *, absent: int = 0) ->
             one.append(made)
             made.start()
             all_of_them.append(made)
-        for number in range(places, places + absent):
-            counts.note(number, 0)
         yield all_of_them
         for each in all_of_them:
             await each.stop()
@@ -72,17 +78,21 @@ def endless_patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("endless_patience")
-async def test_connections_that_come_together_are_shared_evenly(listener: socket.socket) -> None:
-    async with accepting(listener, 2) as (one, other):
+async def test_connections_that_come_together_are_shared_evenly(
+    listener: socket.socket, counts: ConnectionCounts
+) -> None:
+    async with accepting(listener, counts) as (one, other):
         writers = await asyncio.gather(*(connected(listener) for _ in range(16)))
         assert [len(one.connections), len(other.connections)] == [8, 8]
+        assert counts.is_turn_of(0)  # that of both: they have told the same number
+        assert counts.is_turn_of(1)
         await closed(writers, one, other)
         assert [len(one.connections), len(other.connections)] == [0, 0]
 
 
 @pytest.mark.usefixtures("endless_patience")
-async def test_whoever_has_lost_connections_takes_the_next(listener: socket.socket) -> None:
-    async with accepting(listener, 2) as (one, other):
+async def test_whoever_has_lost_connections_takes_the_next(listener: socket.socket, counts: ConnectionCounts) -> None:
+    async with accepting(listener, counts) as (one, other):
         writers = [await connected(listener) for _ in range(8)]
         for connection in list(one.connections):
             connection.transport.close()
@@ -92,28 +102,28 @@ async def test_whoever_has_lost_connections_takes_the_next(listener: socket.sock
         await closed(writers, one, other)
 
 
-async def test_one_that_does_not_accept_holds_nobody_up(listener: socket.socket) -> None:
-    async with accepting(listener, 1, absent=1) as (one,):
+async def test_one_that_does_not_accept_holds_nobody_up(listener: socket.socket, counts: ConnectionCounts) -> None:
+    counts.note(1, 0)
+    async with accepting(listener, counts, 1) as (one,):
         writers = await asyncio.gather(*(connected(listener) for _ in range(4)))
         assert len(one.connections) == 4
         await closed(writers, one)
 
 
-async def test_a_place_that_was_left_is_not_waited_for(listener: socket.socket) -> None:
-    with contextlib.closing(ConnectionCounts.of(3)) as counts:
-        counts.note(0, 5)
-        assert counts.is_turn_of(0)
-        counts.note(1, 4)
-        assert not counts.is_turn_of(0)
-        counts.leave(1)
-        assert counts.is_turn_of(0)
-        counts.note(0, 90)
-        counts.note(2, 80)
-        assert counts.is_turn_of(0)  # where there are many, nobody waits for one or two
+def test_a_place_that_was_left_is_not_waited_for(counts: ConnectionCounts) -> None:
+    counts.note(0, 5)
+    assert counts.is_turn_of(0)
+    counts.note(1, 4)
+    assert not counts.is_turn_of(0)
+    counts.leave(1)
+    assert counts.is_turn_of(0)
+    counts.note(0, 90)
+    counts.note(2, 80)
+    assert counts.is_turn_of(0)  # where there are many, nobody waits for one or two
 
 
 async def test_without_descriptors_it_goes_on_accepting_later_with_a_socket_that_fails_once(
-    listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+    listener: socket.socket, counts: ConnectionCounts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lamina.server.sharing._EXHAUSTED_SECONDS", 0.01)
     failures = [OSError(errno.EMFILE, "none left")]
@@ -128,7 +138,7 @@ async def test_without_descriptors_it_goes_on_accepting_later_with_a_socket_that
             return super().accept()
 
     with Failing(fileno=socket.dup(listener.fileno())) as failing:
-        async with accepting(failing, 1) as (one,):
+        async with accepting(failing, counts, 1) as (one,):
             writer = await connected(listener)
             assert len(one.connections) == 1
             assert not failures

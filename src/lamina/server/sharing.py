@@ -112,7 +112,7 @@ class Accepting:
         self._counts = place.counts
         self._place = place.number
         self._loop = asyncio.get_running_loop()
-        self._beginning: set[asyncio.Task[Any]] = set()
+        self._beginning: set[asyncio.Task[None]] = set()
         self._waits_since: float | None = None
         self._has_stopped = False
         self._later: asyncio.TimerHandle | None = None
@@ -186,9 +186,13 @@ class Accepting:
         accepted.settimeout(0.0)
         begun = self._loop.create_task(self._begin(accepted))
         self._beginning.add(begun)
-        begun.add_done_callback(self._beginning.discard)
+        begun.add_done_callback(self._has_begun)
         self._note()
         return True
+
+    def _has_begun(self, task: asyncio.Task[None]) -> None:
+        self._beginning.discard(task)
+        self._note()
 
     async def _begin(self, accepted: socket.socket) -> None:
         try:
