@@ -55,7 +55,7 @@ def child(arguments: Sequence[str]) -> None:
         folders = (folder, Path(options["base_folder"]))
         asyncio.run(lamina_jobs.growth(data, base, folders, seconds))
     elif name == "serve":
-        asyncio.run(http_jobs.serve(data, folder, int(more[0])))
+        asyncio.run(http_jobs.serve(data, folder, more))
     elif name == "profile":
         text = asyncio.run(profiling.profiled(data, folder))
         (Path(options["out"]) / "profile.txt").write_text(text, encoding="utf-8")

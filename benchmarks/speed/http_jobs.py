@@ -65,9 +65,12 @@ def request_of(query: Query) -> bytes:
 @contextlib.asynccontextmanager
 async def serving(data: Dataset, folder: Path, workers: int) -> AsyncIterator[int]:
     """So many processes on one socket, as the workers of `lamina serve`, all of them ready; the port."""
-    with socket.create_server(("127.0.0.1", 0), backlog=BACKLOG) as listener:
+    from lamina.server.sharing import ConnectionCounts
+
+    counts = ConnectionCounts.of(workers)
+    with contextlib.closing(counts), socket.create_server(("127.0.0.1", 0), backlog=BACKLOG) as listener:
         listener.set_inheritable(True)
-        started = [_started(data, folder, listener.fileno()) for _ in range(workers)]
+        started = [_started(data, folder, (listener.fileno(), counts.descriptor), place) for place in range(workers)]
         try:
             for process in started:
                 line = process.stdout.readline() if process.stdout else b""
@@ -81,24 +84,27 @@ async def serving(data: Dataset, folder: Path, workers: int) -> AsyncIterator[in
                 process.communicate(timeout=30)
 
 
-def _started(data: Dataset, folder: Path, descriptor: int) -> subprocess.Popen[bytes]:
+def _started(data: Dataset, folder: Path, inherited: tuple[int, int], place: int) -> subprocess.Popen[bytes]:
     options = json.dumps({"folder": str(folder), "data": str(data.folder), "memories": data.count})
-    command = [sys.executable, str(SCRIPT), "child", "serve", options, str(descriptor)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, pass_fds=[descriptor])
+    command = [sys.executable, str(SCRIPT), "child", "serve", options, *map(str, (*inherited, place))]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, pass_fds=inherited)
 
 
-async def serve(data: Dataset, folder: Path, descriptor: int) -> None:
-    """One server process, with given vectors."""
+async def serve(data: Dataset, folder: Path, inherited: Sequence[str]) -> None:
+    """One server process, with given vectors; it inherits the socket and the counts, and has a place among them."""
     from lamina.server.running import serve as serve_on
+    from lamina.server.sharing import ConnectionCounts, Place
     from lamina.settings import define_config
 
+    descriptor, counts, number = map(int, inherited)
+    place = Place(ConnectionCounts(counts), number)
     embedder = GivenVectors()
     embedder.give(data.queries())
     config = define_config(
         data_dir=folder, memory={"path": folder / "lamina.db", "embed": embedder}, server={"maintenance_interval": 0}
     )
     with socket.socket(fileno=descriptor) as listener:
-        await serve_on(config, listener, ready=lambda _asks: print("ready", flush=True))
+        await serve_on(config, listener, ready=lambda _asks: print("ready", flush=True), place=place)
 
 
 async def http(data: Dataset, folder: Path, seconds: float) -> None:

@@ -127,10 +127,12 @@ def _serve_inherited(config: LaminaConfig, inherited: str) -> None:
     import asyncio
 
     from lamina.server.running import serve as serve_on
+    from lamina.server.sharing import ConnectionCounts, Place
 
-    descriptor, lifeline = map(int, inherited.split(","))
+    descriptor, lifeline, counts, number = map(int, inherited.split(","))
+    place = Place(ConnectionCounts(counts), number)
     with socket.socket(fileno=descriptor) as listener:
-        asyncio.run(serve_on(config, listener, ready=lambda _: None, lifeline=lifeline))
+        asyncio.run(serve_on(config, listener, ready=lambda _: None, lifeline=lifeline, place=place))
 
 
 async def _asks_for_tokens(config: LaminaConfig) -> bool:

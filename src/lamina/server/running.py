@@ -12,6 +12,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 
 import uvicorn
@@ -24,6 +25,7 @@ from lamina.server.app import ask_for_tokens, create_app
 from lamina.server.listening import check_place
 from lamina.server.logs import configure_logs
 from lamina.server.principal import Authenticate, Principal
+from lamina.server.sharing import Accepting, Place
 from lamina.server.stored_tokens import REMEMBERED_SECONDS, StoredTokens
 from lamina.server.upkeep import Upkeep
 from lamina.settings import LaminaConfig, RateLimit, ServerConfig
@@ -61,11 +63,12 @@ async def serve(
     *,
     ready: Callable[[bool], None],
     lifeline: int | None = None,
+    place: Place | None = None,
 ) -> None:
     """Serve on the socket until SIGINT or SIGTERM; returns when all is finished and closed.
 
     `ready` is called when requests are taken, and told whether tokens are needed. When the other end of the
-    pipe `lifeline` closes, that is as SIGTERM.
+    pipe `lifeline` closes, that is as SIGTERM. `place` is this process's among those that serve on the socket.
 
     Raises:
         ConfigError: no token is asked for, and the host is not of this machine alone; or a setting is wrong.
@@ -78,7 +81,7 @@ async def serve(
         auth = authenticator(config.server, kernels.server)
         limited = _limited(config.server, asks=asks)
         app = create_app(kernels, auth=auth if asks else None, settings=limited, store=kernels.server)
-        server = _Server(_configured(app, config.server), lambda: ready(asks))
+        server = _Server(_configured(app, config.server), lambda: ready(asks), place)
         async with AsyncExitStack() as beside:
             if config.server.maintenance_interval:
                 interval = timedelta(seconds=config.server.maintenance_interval)
@@ -155,15 +158,33 @@ def _nothing() -> None:
 class _Server(uvicorn.Server):
     """Ends on a signal as on a request: what was begun is finished, and then whoever waits for it goes on."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None], place: Place | None) -> None:
         super().__init__(config)
         self._ready = ready
+        self._place = place
+        self._accepting: Accepting | None = None
         self.on_stop: Callable[[], None] = _nothing
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        if self._place is None or not sockets:
+            await super().startup(sockets)
+        else:
+            await super().startup([])
+            self._share(sockets[0], self._place)
         if self.started:
             self._ready()
+
+    def _share(self, listener: socket.socket, place: Place) -> None:
+        protocol: Callable[..., asyncio.Protocol] = self.config.http_protocol_class
+        make = partial(protocol, config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
+        self._accepting = Accepting(listener, make, place)
+        self.server_state.connections = self._accepting.connections
+        self._accepting.start()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._accepting is not None:
+            await self._accepting.stop()
+        await super().shutdown(sockets)
 
     def stop(self, signalled: int | None = None, _: Any = None) -> None:
         """Take no more, and finish what there is; on a second Ctrl-C without waiting."""

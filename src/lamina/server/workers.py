@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from lamina.errors import LaminaError
+from lamina.server.sharing import ConnectionCounts
 
 __all__ = ["WorkersFailed", "run_workers"]
 
@@ -36,21 +37,23 @@ class WorkersFailed(LaminaError):
 class _Watch:
     """The workers that there are, and how they are started."""
 
-    def __init__(self, arguments: Sequence[str], listener: socket.socket) -> None:
+    def __init__(self, arguments: Sequence[str], listener: socket.socket, count: int) -> None:
         self._arguments = arguments
+        self._counts = ConnectionCounts.of(count)
         self._listener = listener.fileno()
         self._lifeline, self._held = os.pipe()  # closes with this process, however that ends
-        self.alive: dict[subprocess.Popen[bytes], float] = {}
+        self.alive: dict[subprocess.Popen[bytes], tuple[int, float]] = {}
+        """The place of each, and since when it lives."""
         self.stops = False
 
-    def start(self) -> None:
-        inherited = (self._listener, self._lifeline)
-        told = ["--inherited", ",".join(map(str, inherited))]
+    def start(self, place: int) -> None:
+        inherited = (self._listener, self._lifeline, self._counts.descriptor)
+        told = ["--inherited", ",".join(map(str, (*inherited, place)))]
         # The arguments are those that this process was started with.
         worker = subprocess.Popen(  # noqa: S603
             [sys.executable, "-c", _PROGRAM, *self._arguments, *told], pass_fds=inherited, start_new_session=True
         )
-        self.alive[worker] = time.monotonic()
+        self.alive[worker] = place, time.monotonic()
 
     def look(self) -> None:
         """Replace those that died.
@@ -58,16 +61,17 @@ class _Watch:
         Raises:
             WorkersFailed: one died at once.
         """
-        for worker, since in list(self.alive.items()):
+        for worker, (place, since) in list(self.alive.items()):
             code = worker.poll()
             if code is None:
                 continue
             del self.alive[worker]
+            self._counts.leave(place)
             if self.stops:
                 continue
             if code > 0 and time.monotonic() - since < _LIVES_LONG:
                 raise WorkersFailed(code)
-            self.start()
+            self.start(place)
 
     def stop(self, *_: object) -> None:
         self.stops = True
@@ -86,6 +90,7 @@ class _Watch:
                 worker.wait()
         os.close(self._lifeline)
         os.close(self._held)
+        self._counts.close()
 
 
 def run_workers(
@@ -96,11 +101,11 @@ def run_workers(
     Raises:
         WorkersFailed: one cannot start.
     """
-    watch = _Watch(arguments, listener)
+    watch = _Watch(arguments, listener, count)
     before = {each: signal.signal(each, watch.stop) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
-        for _ in range(count):
-            watch.start()
+        for place in range(count):
+            watch.start(place)
         ready()
         while not watch.stops:
             time.sleep(_LOOKED_AFTER)
