@@ -56,14 +56,14 @@ class Ask:
 async def test_under_load_with_one_process_killed_nothing_is_lost_or_invented_and_the_oracle_would_see_it(url):
     async with server_load.serving(url, 2, maintenance_interval=1) as (cluster, accounts):
         load = server_load.Load(cluster, accounts)
-        await load.run(seconds=4, clients=6, kill=True)
+        await load.run(seconds=2, clients=6, kill=True)
         assert load.wrong == []
         assert await server_load.check(cluster, accounts) == []
         assert len(cluster.addresses) == 1
         answers = {kind: each.outcomes for kind, each in load.measured.items()}
         assert min(answers[kind]["ok"] for kind in ("write", "recall", "edit", "read")) > 0, answers
         assert sum(each["error"] for each in answers.values()) == 0, answers
-        for plant, seen in FAULTS.items():
+        for plant, seen in FAULTS.items() if url.startswith("sqlite") else ():  # the oracle asks servers alone
             mend = plant(cluster.addresses[0], accounts)
             found = await server_load.check(cluster, accounts)
             assert {each.partition(":")[0] for each in found} == seen, (plant.__name__, found)
@@ -129,8 +129,8 @@ FAULTS = {
 }
 
 
-async def test_a_recall_that_misses_what_was_acknowledged_is_seen_while_the_load_runs(url):
-    async with server_load.serving(url, 1) as (cluster, accounts):
+async def test_a_recall_that_misses_what_was_acknowledged_is_seen_while_the_load_runs(tmp_path):
+    async with server_load.serving(f"sqlite:///{tmp_path / 'lamina.db'}", 1) as (cluster, accounts):
         account = accounts[0]
         load = server_load.Load(cluster, [account])
         account.written["no-such-id"] = "words that were never stored"
