@@ -27,7 +27,7 @@ if hasattr(os, "register_at_fork"):  # or a forked process would go on with the 
 
 
 def utc_now() -> datetime:
-    """The system's clock: the one place in Lamina that reads it."""
+    """The system's clock, which nothing but this module reads."""
     return datetime.now(UTC)
 
 

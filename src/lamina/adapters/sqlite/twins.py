@@ -41,13 +41,16 @@ Place: TypeAlias = tuple[str, str, str, str]
 AT_ONCE: Final = 100
 """Entries in one statement, five values each: fewer than any SQLite takes."""
 
+_ID_IS_TAKEN: Final = "EXISTS (SELECT 1 FROM {memories} AS m WHERE m.tenant = ? AND m.id = w.id)"
+
 # The index is named, or SQLite takes the one sorted by seq and reads the whole partition for a digest it lacks.
+_IS_SAID: Final = """
+    EXISTS (SELECT 1 FROM {memories} AS m INDEXED BY {memories_by_digest}
+    WHERE m.partition = p.id AND m.digest = w.digest)
+"""
 _STANDINGS: Final = """
     WITH wanted (number, id, owner, namespace, layer, digest) AS (VALUES {wanted})
-    SELECT w.number, p.id, p.last, CASE WHEN p.vectors > 0 THEN p.dimensions END,
-    EXISTS (SELECT 1 FROM {memories} AS m WHERE m.tenant = ? AND m.id = w.id),
-    EXISTS (SELECT 1 FROM {memories} AS m INDEXED BY {memories_by_digest}
-        WHERE m.partition = p.id AND m.digest = w.digest)
+    SELECT w.number, p.id, p.last, CASE WHEN p.vectors > 0 THEN p.dimensions END, {is_taken}, {is_said}
     FROM wanted AS w LEFT JOIN {partitions} AS p
     ON p.tenant = ? AND p.owner = w.owner AND p.namespace = w.namespace AND p.layer = w.layer
 """
@@ -76,14 +79,16 @@ def standings(
     Those that come earlier among the entries are not looked at.
     """
     found = []
+    parts = {"is_taken": collection.tables.sql(_ID_IS_TAKEN), "is_said": collection.tables.sql(_IS_SAID)}
     for start in range(0, len(entries), AT_ONCE):
         part = entries[start : start + AT_ONCE]
         values: list[object] = []
         for number, entry in enumerate(part, start):
             digest = None if digests is None else bytes.fromhex(digests[number])
             values += (entry.id, entry.owner, entry.namespace, entry.layer.value, digest)
-        rows = collection.execute(_STANDINGS, (*values, tenant, tenant), wanted=_marks(len(part))).fetchall()
-        found += [Standing(None if row[1] is None else row[1:4], row[4] == 1 or row[5] == 1) for row in sorted(rows)]
+        rows = collection.execute(_STANDINGS, (*values, tenant, tenant), wanted=_marks(len(part)), **parts)
+        for _, id, last, dimensions, is_taken, is_said in sorted(rows):
+            found.append(Standing(None if id is None else (id, last, dimensions), bool(is_taken or is_said)))
     return found
 
 
