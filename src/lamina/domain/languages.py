@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import Stemmer
 
-__all__ = ["LATIN_LANGUAGES", "is_function_word", "languages_of", "stem_by_script", "stem_in", "stop_words"]
+__all__ = ["LATIN_LANGUAGES", "is_function_word", "languages_of", "stem_by_script", "stem_in", "stems_in", "stop_words"]
 
 _ENGLISH: Final = (
     "a about all am an and any are as at be been but by can could did do does for from had has have he her "
@@ -168,6 +168,16 @@ def stem_in(language: str, word: str) -> str:
         return word
     stem: str = _stemmers.of(language).stemWord(word)
     return stem or word
+
+
+def stems_in(language: str, words: Sequence[str]) -> list[str]:
+    """`stem_in` of each of the words: many at once take a third of the time."""
+    if language in _NOT_STEMMED:
+        return list(words)
+    if max(map(len, words), default=0) > _LONGEST_STEMMED:
+        return [stem_in(language, word) for word in words]
+    stems: list[str] = _stemmers.of(language).stemWords(words)
+    return stems if all(stems) else [stem or word for stem, word in zip(stems, words, strict=True)]
 
 
 _NOT_STEMMED: Final = frozenset({"polish", "vietnamese"})

@@ -36,6 +36,7 @@ from lamina.domain.languages import (
     languages_of,
     stem_by_script,
     stem_in,
+    stems_in,
     stop_words,
 )
 
@@ -123,15 +124,16 @@ def index_terms(text: str) -> list[str]:
     is_latin = str.isalpha if text.isascii() else _LATIN.fullmatch
     latin = [word for word in words if is_latin(word)]
     language = _language(latin)
-    if language == "english":
-        return [stem_in("english", word) if is_latin(word) else stem_by_script(word) for word in words]
-    terms = []
+    stems = latin if language is None else stems_in(language, latin)
+    if language == "english" and len(latin) == len(words):
+        return stems
+    terms, stem_of_next = [], iter(stems)
     for word in words:
         if not is_latin(word):
             terms.append(stem_by_script(word))
             continue
-        stem = word if language is None else stem_in(language, word)
-        if stem != word:
+        stem = next(stem_of_next)
+        if stem != word and language != "english":
             terms.append(word)
         terms.append(stem)
     return terms

@@ -145,6 +145,29 @@ async def test_writes_that_wait_together_share_one_transaction_without_savepoint
     assert len(await listed(adapter)) == 40
 
 
+async def test_callers_who_add_at_once_take_as_few_statements_as_one_who_adds_all(adapter: SqliteAdapter) -> None:
+    statements: list[str] = []
+    await adapter._opened().alone(lambda connection: connection.set_trace_callback(statements.append))
+    counts = []
+    for callers in (1, 40):
+        statements.clear()
+        gate = threading.Event()
+        waiting = asyncio.create_task(adapter._opened().alone(lambda _, gate=gate: gate.wait(10)))
+        await asyncio.sleep(0)
+        batches = [[memory(f"{callers}-{n}", f"note {n % 39} of {callers}")] for n in range(callers)]
+        writes = [asyncio.create_task(adapter.store_many(MINE, batch, if_new=True)) for batch in batches]
+        await asyncio.sleep(0)
+        gate.set()
+        await waiting
+        found = await asyncio.gather(*writes)
+        assert [twin and twin.id for (twin,) in found] == [None, *[None] * 38, "40-0"][:callers]
+        counts.append(sum(each.startswith(("SELECT", "UPDATE", "\n    WITH")) for each in statements))
+    await adapter._opened().alone(lambda connection: connection.set_trace_callback(None))
+    assert counts[0] <= 7
+    assert counts[1] <= counts[0] + 6  # to find what the last one repeats
+    assert await adapter.check() == []
+
+
 async def test_one_write_of_a_group_that_fails_takes_back_its_own_and_nothing_else(adapter: SqliteAdapter) -> None:
     await put(adapter, memory("first", embedding=[1.0, 0.0]))
     gate = threading.Event()
@@ -157,14 +180,18 @@ async def test_one_write_of_a_group_that_fails_takes_back_its_own_and_nothing_el
         asyncio.create_task(put(adapter, memory("b"))),
         asyncio.create_task(adapter.update(MINE, "first", {"relevance": 7})),
         asyncio.create_task(put(adapter, memory("c"))),
+        asyncio.create_task(adapter.store_many(MINE, [memory("d")])),  # in one go with the next two
+        asyncio.create_task(adapter.store_many(MINE, [memory("wide", embedding=[1.0])])),
+        asyncio.create_task(adapter.store_many(MINE, [memory("e")])),
     ]
     await asyncio.sleep(0)
     gate.set()
     await waiting
     outcomes = await asyncio.gather(*writes, return_exceptions=True)
     kinds = [type(outcome) for outcome in outcomes]
-    assert kinds == [type(None), EmbeddingDimensionError, type(None), InvalidInput, type(None)]
-    assert ids(await listed(adapter)) == ["first", "a", "b", "c"]
+    assert kinds[:5] == [type(None), EmbeddingDimensionError, type(None), InvalidInput, type(None)]
+    assert kinds[5:] == [list, EmbeddingDimensionError, list]
+    assert ids(await listed(adapter)) == ["first", "a", "b", "c", "d", "e"]
     assert await by_text(adapter, "half") == []
     assert await adapter.check() == []
 

@@ -17,10 +17,11 @@ from lamina.adapters.sqlite.kept_codes import KEPT_BYTES, Kept
 from lamina.adapters.sqlite.migrations import MIGRATIONS, CollectionTables, Migration
 from lamina.adapters.sqlite.partitions import resolve
 from lamina.adapters.sqlite.tables import Collection, Tables
-from lamina.adapters.sqlite.writing import Writing
+from lamina.adapters.sqlite.writing import Writing, store_together
 from lamina.databases.sqlite.database import BUSY_TIMEOUT, READERS, Handle, SqliteDatabase, database_of
 from lamina.databases.sqlite.failures import BACKEND
 from lamina.databases.sqlite.size import Compaction
+from lamina.databases.sqlite.workers import Joint
 from lamina.domain.filters import MemoryFilter
 from lamina.domain.lexical import query_terms
 from lamina.domain.memory import UNSET, Layer, MemoryEntry, Unset, Vector
@@ -131,11 +132,16 @@ class SqliteAdapter(MemoryAdapter):
         expected_meta: Mapping[str, str | None] | None = None,
         updates: Sequence[Update] = (),
     ) -> builtins.list[MemoryEntry | None]:
+        if not updates:
+            expected = expected_meta or {}
+            kind = (self, scope, if_new, tuple(sorted(expected.items())))
+            work = self._together(store_together, scope=scope, if_new=if_new, expected_meta=expected)
+            return await self._opened().write(Joint(kind, entries, work))
+
         def change(writing: Writing) -> builtins.list[MemoryEntry | None]:
             writing.expect_meta(scope, expected_meta or {})
             found = writing.store(scope, entries, if_new=if_new)
-            if updates:
-                check_all_written(found)
+            check_all_written(found)
             for each in updates:
                 check_updated(each.id, writing.update(scope, each.id, each.changes, each.expected_revision))
             return found
@@ -238,7 +244,8 @@ class SqliteAdapter(MemoryAdapter):
         return await self._read(work)
 
     async def find_twins(self, scope: Scope, entries: Sequence[MemoryEntry]) -> builtins.list[MemoryEntry | None]:
-        return await self._read(lambda collection: twins.find_twins(collection, scope, entries))
+        kind = (self, scope)
+        return await self._opened().read(Joint(kind, entries, self._together(twins.find_twins_together, scope=scope)))
 
     async def term_statistics(self, scope: Scope, terms: Sequence[str], now: datetime) -> TermStatistics:
         def work(collection: Collection) -> TermStatistics:
@@ -325,6 +332,12 @@ class SqliteAdapter(MemoryAdapter):
 
     def _on_collection(self, work: Callable[[Collection], T]) -> Callable[[sqlite3.Connection], T]:
         return lambda connection: work(Collection(connection, self._tables, self._kept))
+
+    def _together(
+        self, work: Callable[..., builtins.list[T]], **bound: Any
+    ) -> Callable[[sqlite3.Connection, Sequence[Any]], builtins.list[T]]:
+        """The work, on this collection, for what several callers have given."""
+        return lambda connection, given: work(Collection(connection, self._tables, self._kept), given, **bound)
 
     async def _write(self, change: Callable[[Writing], T]) -> T:
         def work(collection: Collection) -> T:

@@ -6,9 +6,10 @@ only those are looked at singly that may have a twin.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain, islice
 from typing import Final, TypeAlias, TypeVar
 
 from lamina.adapters.sqlite.partitions import resolve
@@ -20,15 +21,39 @@ from lamina.domain.scope import Scope
 from lamina.domain.validation import check_entry
 from lamina.ports.memory_adapter import check_in_scope
 
-__all__ = ["Place", "Taken", "check_all", "find_twin", "find_twins", "place_of"]
+__all__ = [
+    "Place",
+    "Standing",
+    "check_all",
+    "find_twin",
+    "find_twins",
+    "find_twins_together",
+    "parted",
+    "place_of",
+    "standings",
+]
 
 T = TypeVar("T")
 
 Place: TypeAlias = tuple[str, str, str, str]
 """What a partition is of: tenant, owner, namespace and layer."""
 
-AT_ONCE: Final = 500
-"""Values bound to one statement: fewer than any SQLite takes."""
+AT_ONCE: Final = 100
+"""Entries in one statement, five values each: fewer than any SQLite takes."""
+
+_ID_IS_TAKEN: Final = "EXISTS (SELECT 1 FROM {memories} AS m WHERE m.tenant = ? AND m.id = w.id)"
+
+# The index is named, or SQLite takes the one sorted by seq and reads the whole partition for a digest it lacks.
+_IS_SAID: Final = """
+    EXISTS (SELECT 1 FROM {memories} AS m INDEXED BY {memories_by_digest}
+    WHERE m.partition = p.id AND m.digest = w.digest)
+"""
+_STANDINGS: Final = """
+    WITH wanted (number, id, owner, namespace, layer, digest) AS (VALUES {wanted})
+    SELECT w.number, p.id, p.last, CASE WHEN p.vectors > 0 THEN p.dimensions END, {is_taken}, {is_said}
+    FROM wanted AS w LEFT JOIN {partitions} AS p
+    ON p.tenant = ? AND p.owner = w.owner AND p.namespace = w.namespace AND p.layer = w.layer
+"""
 
 
 def place_of(entry: MemoryEntry) -> Place:
@@ -36,45 +61,40 @@ def place_of(entry: MemoryEntry) -> Place:
     return entry.tenant, entry.owner, entry.namespace, entry.layer.value
 
 
-class Taken:
-    """The ids, and the digests by place, that are in the store or came earlier in a batch.
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the store holds that bears upon a new entry."""
 
-    An entry whose id and digest are not among them has no twin. One that has may still have none:
-    what is stored may have expired.
+    partition: tuple[int, int, int | None] | None
+    """Number, greatest count and dimensions, if it has vectors, of the partition of its place."""
+    may_have_twin: bool
+    """Whether some memory, which may have expired, has the entry's id, or in its place its digest."""
+
+
+def standings(
+    collection: Collection, tenant: str, entries: Sequence[MemoryEntry], digests: Sequence[str] | None
+) -> list[Standing]:
+    """That of each of the entries, which are all of the tenant; without `digests` only ids count.
+
+    Those that come earlier among the entries are not looked at.
     """
+    found = []
+    parts = {"is_taken": collection.tables.sql(_ID_IS_TAKEN), "is_said": collection.tables.sql(_IS_SAID)}
+    for start in range(0, len(entries), AT_ONCE):
+        part = entries[start : start + AT_ONCE]
+        values: list[object] = []
+        for number, entry in enumerate(part, start):
+            digest = None if digests is None else bytes.fromhex(digests[number])
+            values += (entry.id, entry.owner, entry.namespace, entry.layer.value, digest)
+        rows = collection.execute(_STANDINGS, (*values, tenant, tenant), wanted=_marks(len(part)), **parts)
+        for _, id, last, dimensions, is_taken, is_said in sorted(rows):
+            found.append(Standing(None if id is None else (id, last, dimensions), bool(is_taken or is_said)))
+    return found
 
-    def __init__(
-        self,
-        collection: Collection,
-        tenant: str,
-        entries: Sequence[MemoryEntry],
-        digests: Sequence[str],
-        *,
-        number_of: Callable[[Place], int | None] | None = None,
-    ) -> None:
-        """Look up those of these entries, which are all of the tenant; `digests` is empty where only ids count.
 
-        `number_of` tells the number of a place's partition, if there is one: what the caller looks up too.
-        """
-        self._ids = _stored_ids(collection, tenant, [entry.id for entry in entries])
-        by_place: defaultdict[Place, list[bytes]] = defaultdict(list)
-        for entry, digest in zip(entries, digests, strict=False):
-            by_place[place_of(entry)].append(bytes.fromhex(digest))
-        number_of = number_of or partial(_number_of, collection)
-        self._digests = {
-            (place, digest)
-            for place, own in by_place.items()
-            for digest in _stored_digests(collection, number_of(place), own)
-        }
-
-    def holds(self, id: str, place: Place, digest: str) -> bool:
-        """Whether an entry with these may have a twin."""
-        return id in self._ids or (place, digest) in self._digests
-
-    def add(self, id: str, place: Place, digest: str) -> None:
-        """Let the entries that follow see these as stored."""
-        self._ids.add(id)
-        self._digests.add((place, digest))
+@lru_cache(maxsize=AT_ONCE)
+def _marks(count: int) -> str:
+    return ", ".join(f"({number}, ?, ?, ?, ?, ?)" for number in range(count))
 
 
 def find_twin(collection: Collection, scope: Scope, entry: MemoryEntry) -> tuple[int, MemoryEntry] | None:
@@ -97,14 +117,26 @@ def find_twins(collection: Collection, scope: Scope, entries: Sequence[MemoryEnt
     """As `MemoryAdapter.find_twins`."""
     check_all(scope, entries)
     digests = [entry.digest for entry in entries]
-    taken = Taken(collection, scope.tenant, entries, digests)
     twins = [
-        find_twin(collection, scope, entry) if taken.holds(entry.id, place_of(entry), digest) else None
-        for entry, digest in zip(entries, digests, strict=True)
+        find_twin(collection, scope, entry) if standing.may_have_twin else None
+        for entry, standing in zip(entries, standings(collection, scope.tenant, entries, digests), strict=True)
     ]
     keys = [twin[0] for twin in twins if twin is not None]
     vectors = read_vectors(collection, keys) if keys else {}
     return [None if twin is None else with_vector(twin[1], vectors.get(twin[0])) for twin in twins]
+
+
+def find_twins_together(
+    collection: Collection, batches: Sequence[Sequence[MemoryEntry]], *, scope: Scope
+) -> list[list[MemoryEntry | None]]:
+    """`find_twins` of several callers, in one go."""
+    return parted(find_twins(collection, scope, list(chain(*batches))), batches)
+
+
+def parted(found: Sequence[T], batches: Sequence[Sequence[object]]) -> list[list[T]]:
+    """What was found for all of the batches, in parts as long as those."""
+    rest = iter(found)
+    return [list(islice(rest, len(batch))) for batch in batches]
 
 
 def check_all(scope: Scope, entries: Iterable[MemoryEntry]) -> None:
@@ -112,33 +144,3 @@ def check_all(scope: Scope, entries: Iterable[MemoryEntry]) -> None:
     for entry in entries:
         check_entry(entry)
         check_in_scope(scope, entry)
-
-
-def _stored_ids(collection: Collection, tenant: str, ids: Sequence[str]) -> set[str]:
-    query = "SELECT id FROM {memories} WHERE tenant = ? AND id IN ({marks})"
-    return {id for part, marks in _parts(ids) for (id,) in collection.execute(query, (tenant, *part), marks=marks)}
-
-
-def _number_of(collection: Collection, place: Place) -> int | None:
-    query = "SELECT id FROM {partitions} WHERE tenant = ? AND owner = ? AND namespace = ? AND layer = ?"
-    row = collection.execute(query, place).fetchone()
-    return row[0] if row else None
-
-
-def _stored_digests(collection: Collection, partition: int | None, digests: Sequence[bytes]) -> set[str]:
-    if partition is None:
-        return set()
-    # Named, or SQLite takes the index that is sorted by seq and reads the whole partition for a digest it lacks.
-    query = "SELECT digest FROM {memories} INDEXED BY {memories_by_digest} WHERE partition = ? AND digest IN ({marks})"
-    return {
-        digest.hex()
-        for part, marks in _parts(digests)
-        for (digest,) in collection.execute(query, (partition, *part), marks=marks)
-    }
-
-
-def _parts(values: Sequence[T]) -> Iterator[tuple[Sequence[T], str]]:
-    """The values in parts that one statement takes, with their question marks."""
-    for start in range(0, len(values), AT_ONCE):
-        part = values[start : start + AT_ONCE]
-        yield part, ", ".join("?" * len(part))

@@ -93,16 +93,24 @@ class VectorWriter:
 
     def _write(self, partition: int, new: dict[int, bytes]) -> None:
         """Write the new vectors; where they and the loose ones fill blocks, the oldest are sealed."""
-        query = "SELECT key FROM {vectors} INDEXED BY {vectors_loose} WHERE block IS NULL AND key BETWEEN ? AND ?"
-        loose = [key for (key,) in self._collection.execute(query, bounds(partition))]
-        waiting = sorted([*loose, *new])
-        sealed = waiting[: len(waiting) // BLOCK * BLOCK]
-        places = self._seal(partition, sealed, new) if sealed else {}
-        moved = [(*places[key], key) for key in loose if key in places]
-        if moved:
-            self._collection.execute_many("UPDATE {vectors} SET block = ?, slot = ? WHERE key = ?", moved)
+        places = self._seal_what_fills_blocks(partition, new)
         rows = [(key, *places.get(key, (None, None)), data) for key, data in new.items()]
         self._collection.execute_many("INSERT INTO {vectors} (key, block, slot, data) VALUES (?, ?, ?, ?)", rows)
+
+    def _seal_what_fills_blocks(self, partition: int, new: dict[int, bytes]) -> dict[int, tuple[int, int]]:
+        """Seal the oldest of the new and the loose vectors; the block and slot of each that now has one."""
+        loose = "FROM {vectors} INDEXED BY {vectors_loose} WHERE block IS NULL AND key BETWEEN ? AND ?"
+        # Counted first: to be handed one key after the other takes longer than most additions do otherwise.
+        (count,) = self._collection.execute(f"SELECT count(*) {loose}", bounds(partition)).fetchone()
+        if count + len(new) < BLOCK:
+            return {}
+        keys = [key for (key,) in self._collection.execute(f"SELECT key {loose}", bounds(partition))]
+        waiting = sorted([*keys, *new])
+        places = self._seal(partition, waiting[: len(waiting) // BLOCK * BLOCK], new)
+        moved = [(*places[key], key) for key in keys if key in places]
+        if moved:
+            self._collection.execute_many("UPDATE {vectors} SET block = ?, slot = ? WHERE key = ?", moved)
+        return places
 
     def _seal(self, partition: int, keys: list[int], new: dict[int, bytes]) -> dict[int, tuple[int, int]]:
         """Write full blocks of these memories; the block and slot of each."""

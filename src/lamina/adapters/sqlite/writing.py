@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Any, Final
 
 from lamina.adapters._shared.entry_text import pack
@@ -20,7 +21,7 @@ from lamina.adapters.sqlite.partitions import expected_dimensions, partition_of
 from lamina.adapters.sqlite.reading import can_be_id, find_by_id, meta_value, with_vector
 from lamina.adapters.sqlite.rows import STORED, values_of, written
 from lamina.adapters.sqlite.tables import Collection
-from lamina.adapters.sqlite.twins import Place, Taken, check_all, find_twin, place_of
+from lamina.adapters.sqlite.twins import Place, check_all, find_twin, parted, place_of, standings
 from lamina.adapters.sqlite.vectors import VectorWriter
 from lamina.domain.filters import MemoryFilter
 from lamina.domain.instants import to_micros
@@ -39,11 +40,27 @@ from lamina.ports.memory_adapter import (
     check_updates,
 )
 
-__all__ = ["Writing"]
+__all__ = ["Writing", "store_together"]
 
 _COLUMNS: Final = ", ".join(("key", "partition", *STORED))
 _MARKS: Final = ", ".join("?" * (len(STORED) + 2))
 _ASSIGNED: Final = ", ".join(f"{name} = ?" for name in STORED)
+
+
+def store_together(
+    collection: Collection,
+    batches: Sequence[Sequence[MemoryEntry]],
+    *,
+    scope: Scope,
+    if_new: bool,
+    expected_meta: Mapping[str, str | None],
+) -> list[list[MemoryEntry | None]]:
+    """`MemoryAdapter.store_many` of several callers, in one go."""
+    writing = Writing(collection)
+    writing.expect_meta(scope, expected_meta)
+    found = writing.store(scope, list(chain(*batches)), if_new=if_new)
+    writing.flush()
+    return parted(found, batches)
 
 
 @dataclass(slots=True)
@@ -73,19 +90,24 @@ class Writing:
     def store(self, scope: Scope, entries: Sequence[MemoryEntry], *, if_new: bool) -> list[MemoryEntry | None]:
         """As `MemoryAdapter.store_many`."""
         check_all(scope, entries)
+        self._write_rows()
         digests = [entry.digest for entry in entries]
-        taken = Taken(self._collection, scope.tenant, entries, digests if if_new else (), number_of=self._number_of)
+        looked_up = standings(self._collection, scope.tenant, entries, digests if if_new else None)
         found: list[MemoryEntry | None] = []
-        for entry, digest in zip(entries, digests, strict=True):
+        before: set[object] = set()
+        for entry, digest, standing in zip(entries, digests, looked_up, strict=True):
             place = place_of(entry)
-            if taken.holds(entry.id, place, digest if if_new else ""):
+            if standing.partition is not None and place not in self._partitions:
+                self._partitions[place] = _Partition(*standing.partition)
+            names = {entry.id, (place, digest)} if if_new else {entry.id}
+            if standing.may_have_twin or not before.isdisjoint(names):
                 found.append(self._store_if_new(scope, entry) if if_new else None)
                 if not if_new:
                     self._store(scope, entry)
             else:
                 found.append(None)
                 self._add(entry, digest, self._packed(entry))
-            taken.add(entry.id, place, digest)
+            before |= names
         return found
 
     def update(self, scope: Scope, id: str, updates: Mapping[str, Any], expected_revision: int | None) -> bool:
@@ -321,10 +343,6 @@ class Writing:
                 return None
             self._partitions[place] = _Partition(*row)
         return self._partitions[place]
-
-    def _number_of(self, place: Place) -> int | None:
-        found = self._known(place)
-        return None if found is None else found.id
 
     def _next_seq(self) -> int:
         if self._seq is None:

@@ -6,6 +6,8 @@ import sqlite3
 import threading
 import time
 import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 from typing import Final, Self, TypeVar
@@ -15,11 +17,12 @@ from lamina.databases.sqlite.connection import Location, connect, create_private
 from lamina.databases.sqlite.failures import BACKEND
 from lamina.databases.sqlite.opened_file import OpenedFile
 from lamina.databases.sqlite.size import Compaction, compact, size_bytes
-from lamina.databases.sqlite.workers import Work, Workers
+from lamina.databases.sqlite.workers import Joint, Work, Workers
 from lamina.errors import AdapterUnavailable, ConfigError
 
 __all__ = ["BUSY_TIMEOUT", "READERS", "Handle", "SqliteDatabase", "database_of"]
 
+G = TypeVar("G")
 T = TypeVar("T")
 
 BUSY_TIMEOUT: Final = 30.0
@@ -214,14 +217,22 @@ class Handle:
         Raises:
             StoreDamaged: a newer Lamina has migrated the tables meanwhile; nothing was written.
         """
-        component = self._component
+        if isinstance(work, Joint):
+            return await self._workers.write(replace(work, together=partial(self._together, work.together)))
+        return await self._workers.write(partial(self._checked, work))
 
-        def checked(connection: sqlite3.Connection) -> T:
-            if component is not None:
-                component.check_current(connection)
-            return work(connection)
+    def _checked(self, work: Work[T], connection: sqlite3.Connection) -> T:
+        if self._component is not None:
+            self._component.check_current(connection)
+        return work(connection)
 
-        return await self._workers.write(checked)
+    def _together(
+        self,
+        work: Callable[[sqlite3.Connection, Sequence[G]], Sequence[T]],
+        connection: sqlite3.Connection,
+        given: Sequence[G],
+    ) -> Sequence[T]:
+        return self._checked(lambda connection: work(connection, given), connection)
 
     async def alone(self, work: Work[T]) -> T:
         """Run it on the writing connection, outside any transaction."""

@@ -6,6 +6,9 @@ is gone. Writing jobs that wait together share one transaction, and so one sync 
 answered after the commit. They are done one behind the other; if one fails, all of it is undone and
 done again with a savepoint each, so that one's failure undoes only its own. (A savepoint is dear: for
 each, SQLite copies every page that changes, and writes out what a text index has gathered.)
+
+What is alike in jobs that wait together is done in one go (`Joint`): so sixteen callers who add a memory
+each take about as many statements as one who adds sixteen.
 """
 
 from __future__ import annotations
@@ -14,17 +17,19 @@ import asyncio
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum, auto
+from itertools import groupby
 from queue import Empty, SimpleQueue
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar, cast
 
 from lamina.databases.sqlite.failures import translated
 
-__all__ = ["Work", "Workers"]
+__all__ = ["Joint", "Work", "Workers"]
 
+G = TypeVar("G")
 T = TypeVar("T")
 
 _Outcome: TypeAlias = tuple[Any, BaseException | None]
@@ -36,7 +41,24 @@ One that writes may be done again after it was undone: all that it changes is in
 """
 
 GROUP: Final = 64
-"""Most writing jobs in one transaction: bounds what the first of them waits for the others."""
+"""Most jobs in one transaction: bounds what the first of them waits for the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Joint(Generic[G, T]):
+    """A `Work` that is done in one go for all that wait with the same `kind`.
+
+    `together` gets what each of them has `given`, in the order of their calls, and gives the outcome of each. Where it
+    raises, whatever it did is undone, and each is done by itself.
+    """
+
+    kind: Hashable
+    given: G
+    together: Callable[[sqlite3.Connection, Sequence[G]], Sequence[T]]
+
+    def __call__(self, connection: sqlite3.Connection) -> T:
+        """Do this one alone."""
+        return self.together(connection, [self.given])[0]
 
 
 class _Kind(Enum):
@@ -57,6 +79,30 @@ class _Job:
 
 def _nothing(_: sqlite3.Connection) -> None:
     pass
+
+
+def _kind_of(job: _Job) -> Hashable:
+    """What jobs have in common that can be done in one go; the job itself if it is done alone."""
+    return job.work.kind if isinstance(job.work, Joint) else id(job)
+
+
+def _may_follow(first: _Job, job: _Job) -> bool:
+    return first.kind is _Kind.WRITE or _kind_of(first) == _kind_of(job)
+
+
+def _done(connection: sqlite3.Connection, group: Sequence[_Job]) -> list[_Outcome]:
+    """Do the jobs in order, those of one kind that stand together in one go; a cancelled one is left out."""
+    outcomes: dict[int, Any] = {}
+    wanted = [job for job in group if not job.future.cancelled()]
+    for _, each in groupby(wanted, key=_kind_of):
+        run = list(each)
+        work = run[0].work
+        if isinstance(work, Joint):
+            answers = work.together(connection, [cast("Joint[Any, Any]", job.work).given for job in run])
+        else:
+            answers = [work(connection)]
+        outcomes.update((id(job), answer) for job, answer in zip(run, answers, strict=True))
+    return [(outcomes.get(id(job)), None) for job in group]
 
 
 def _answer(group: Sequence[_Job], outcomes: Sequence[_Outcome]) -> None:
@@ -196,22 +242,26 @@ class _Worker:
             connection = self._opened()
             if job.kind is _Kind.WRITE:
                 outcomes = self._write(connection, group)
+            elif job.kind is _Kind.READ:
+                outcomes = self._read(connection, group)
             else:
-                outcomes = [
-                    (self._read(connection, job) if job.kind is _Kind.READ else self._alone(connection, job), None)
-                ]
+                outcomes = [(self._alone(connection, job), None)]
         except Exception as error:  # noqa: BLE001 - the edge of a thread: whatever it is goes to the caller
             outcomes = [(None, error)] * len(group)
         _answer(group, outcomes)
         return True
 
     def _gather(self, first: _Job, ahead: list[_Job | None]) -> list[_Job]:
-        """The job with the writing ones that wait behind it; what ends them is left in `ahead`."""
+        """The job with those that wait behind it and can share its transaction; what ends them is left in `ahead`.
+
+        To a writing one any other, to a reading one those of its kind.
+        """
         group = [first]
+        is_open = first.kind is _Kind.WRITE or (first.kind is _Kind.READ and isinstance(first.work, Joint))
         with suppress(Empty):
-            while first.kind is _Kind.WRITE and len(group) < GROUP:
+            while is_open and len(group) < GROUP:
                 job = self._queue.get_nowait()
-                if job is None or job.kind != _Kind.WRITE:
+                if job is None or job.kind is not first.kind or not _may_follow(first, job):
                     ahead.append(job)
                     break
                 group.append(job)
@@ -226,20 +276,21 @@ class _Worker:
         with translated(self._place):
             return job.work(connection)
 
-    def _read(self, connection: sqlite3.Connection, job: _Job) -> Any:
-        if job.future.cancelled():
-            return None
-        with translated(self._place), _ending(connection):
-            connection.execute("BEGIN")
-            return job.work(connection)
+    def _read(self, connection: sqlite3.Connection, group: list[_Job]) -> list[_Outcome]:
+        try:
+            with translated(self._place), _ending(connection):
+                connection.execute("BEGIN")
+                return _done(connection, group)
+        except Exception as error:  # noqa: BLE001 - the edge of a thread: it goes to the caller whose job raises it
+            if len(group) == 1:
+                return [(None, error)]
+            return [outcome for job in group for outcome in self._read(connection, [job])]
 
     def _write(self, connection: sqlite3.Connection, group: list[_Job]) -> list[_Outcome]:
         with translated(self._place), _ending(connection):
             connection.execute("BEGIN IMMEDIATE")
             try:
-                outcomes: list[_Outcome] = [
-                    (None if job.future.cancelled() else job.work(connection), None) for job in group
-                ]
+                outcomes = _done(connection, group)
             except Exception:  # whatever it is: raised again here, or by its own job, behind a savepoint
                 if len(group) == 1:  # whose failure ends the transaction
                     raise
