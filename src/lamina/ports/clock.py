@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
+import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final, TypeAlias
@@ -16,36 +16,28 @@ Clock: TypeAlias = Callable[[], datetime]
 IdFactory: TypeAlias = Callable[[], str]
 """Returns an id that was never returned before."""
 
-_VERSION_7: Final = 0x7 << 76 | 0b10 << 62
-_RANDOM: Final = (1 << 12) - 1 << 64 | (1 << 62) - 1
-"""The bits of a UUID of version 7 that nothing is said about."""
-
 _DRAWN_AT_ONCE: Final = 256
-_drawn: Final[list[int]] = []
-if hasattr(os, "register_at_fork"):  # or a forked process would go on with the numbers of its parent
+_drawn: Final[list[str]] = []
+if hasattr(os, "register_at_fork"):  # or a forked process would go on with the ids of its parent
     os.register_at_fork(after_in_child=_drawn.clear)
 
 
 def utc_now() -> datetime:
-    """The system's clock, which nothing but this module reads."""
+    """The system's clock: the one place in Lamina that reads it."""
     return datetime.now(UTC)
 
 
 def new_memory_id() -> str:
-    """`mem_` and 32 hex digits of a UUID of version 7: the millisecond, then 74 random bits.
-
-    So the ids of what is stored together stand together in an index, which is written in fewer places.
-    """
-    milliseconds = time.time_ns() // 1_000_000
-    return f"mem_{milliseconds << 80 | _VERSION_7 | _chance() & _RANDOM:032x}"
+    """`mem_` and 32 hex digits of a random UUID."""
+    return f"mem_{_random_uuid()}"
 
 
-def _chance() -> int:
-    """Eighty random bits; many are drawn at once, since each time the system is asked other threads take over."""
+def _random_uuid() -> str:
+    """The hex digits of one of version 4; many are drawn at once, since asking the system lets other threads go first."""
     try:
         return _drawn.pop()
     except IndexError:
-        data = os.urandom(10 * _DRAWN_AT_ONCE)
-        first, *others = (int.from_bytes(data[start : start + 10], "big") for start in range(0, len(data), 10))
+        data = os.urandom(16 * _DRAWN_AT_ONCE)
+        first, *others = (uuid.UUID(bytes=data[at : at + 16], version=4).hex for at in range(0, len(data), 16))
         _drawn.extend(others)
         return first
