@@ -24,6 +24,7 @@ check: $(VENV)/.installed
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-cache
+	$(VENV)/bin/bandit --quiet --configfile pyproject.toml --recursive src
 
 # The same tests, a third slower, and which lines they did not reach.
 coverage: $(VENV)/.installed
