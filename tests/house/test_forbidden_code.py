@@ -8,7 +8,19 @@ from collections.abc import Iterator
 import pytest
 
 UNSAFE_MODULES = {"pickle", "marshal", "shelve", "dill", "joblib", "cloudpickle"}
-UNSAFE_CALLS = {"eval", "exec", "compile", "__import__", "yaml.load", "yaml.unsafe_load", "os.system", "os.popen"}
+UNSAFE_CALLS = {
+    "eval",
+    "exec",
+    "compile",
+    "__import__",
+    "yaml.load",
+    "yaml.unsafe_load",
+    "os.system",
+    "os.popen",
+    "tempfile.mktemp",
+    "mktemp",
+}
+SHELLS = {"getoutput", "getstatusoutput", "create_subprocess_shell"}
 CLOCK_CALLS = {
     "datetime.now",
     "datetime.utcnow",
@@ -37,9 +49,16 @@ def called(tree: ast.Module) -> list[str]:
     return [ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)]
 
 
+def through_a_shell(tree: ast.Module) -> list[str]:
+    """Any `shell=`, and what starts a shell without saying so."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    asked = [ast.unparse(node.func) for node in calls if any(each.arg == "shell" for each in node.keywords)]
+    return asked + [name for name in called(tree) if name.rpartition(".")[2] in SHELLS]
+
+
 def unsafe(tree: ast.Module) -> list[str]:
     modules = [name for name in imported(tree) if name.partition(".")[0] in UNSAFE_MODULES]
-    return modules + [name for name in called(tree) if name in UNSAFE_CALLS]
+    return modules + [name for name in called(tree) if name in UNSAFE_CALLS] + through_a_shell(tree)
 
 
 def clock_reads(tree: ast.Module) -> list[str]:
@@ -86,7 +105,16 @@ def test_there_are_no_catch_all_module_names(modules):
 
 @pytest.mark.parametrize(
     "code",
-    ["import pickle", "from pickle import loads", "x = eval('1')", "exec(text)", "import yaml\nyaml.load(f)"],
+    [
+        "import pickle",
+        "from pickle import loads",
+        "x = eval('1')",
+        "exec(text)",
+        "import yaml\nyaml.load(f)",
+        "subprocess.run(command, shell=True)",
+        "asyncio.create_subprocess_shell(command)",
+        "tempfile.mktemp()",
+    ],
 )
 def test_the_rule_on_unsafe_code_sees(code):
     assert len(unsafe(ast.parse(code))) >= 1

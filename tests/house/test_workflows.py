@@ -1,4 +1,4 @@
-"""The workflows: every action by the hash of its commit, no permission that its job has no use for, no text run as code."""
+"""The workflows: every action by the hash of its commit, no permission without use, no text run as code."""
 
 from __future__ import annotations
 
