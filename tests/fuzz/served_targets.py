@@ -100,7 +100,7 @@ def http_requests(data: bytes) -> None:
         path = before + urllib.parse.quote(named.encode("utf-8", "surrogatepass"), safe="") + rest.partition("}")[2]
     query = urllib.parse.urlencode(
         [
-            (clean(feed.name(WORDS)), feed.text(WORDS)[:300].encode("utf-8", "surrogatepass"))
+            (clean(feed.name(WORDS))[:100], feed.text(WORDS)[:100].encode("utf-8", "surrogatepass"))
             for _ in range(feed.byte() % 3)
         ]
     )
