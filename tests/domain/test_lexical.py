@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.domain import languages
 from lamina.domain.lexical import (
     MAX_QUERY_CHARS,
     MAX_QUERY_TERMS,
