@@ -8,7 +8,7 @@ PY := $(VENV)/bin/python
 BENCH := .venv-bench
 SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml README.md
 
-.PHONY: demo test check coverage soak generate eval lock sbom audit bench bench-lock clean
+.PHONY: demo test check coverage soak generate eval lock sbom audit fuzz bench bench-lock clean
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/lamina demo
@@ -24,6 +24,7 @@ check: $(VENV)/.installed
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-cache
+	$(VENV)/bin/bandit --quiet --configfile pyproject.toml --recursive src
 
 # The same tests, a third slower, and which lines they did not reach.
 coverage: $(VENV)/.installed
@@ -34,6 +35,12 @@ coverage: $(VENV)/.installed
 soak: $(VENV)/.installed
 	$(PY) tests/reliability/soak.py $(SOAK)
 	LAMINA_SOAK=1 $(PY) -m pytest -q tests/reliability
+
+# The long form of tests/fuzz, a minute for each target: `make fuzz FUZZ="--seconds 600 secrets"`; `FUZZ=--help` tells more.
+# Atheris drives it where it can be had (it counts what an input reaches), else Hypothesis, which does not.
+fuzz: $(VENV)/.installed
+	-$(PY) -m pip install --quiet --only-binary :all: --group fuzz
+	$(PY) tests/fuzz/fuzz.py $(FUZZ)
 
 # Collects the change notes into the changelog and computes the capability matrix.
 generate: $(VENV)/.installed

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import gc
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -33,11 +35,16 @@ class SourceModule:
 
 
 @pytest.fixture(scope="module")
-def modules() -> list[SourceModule]:
-    """New for each file of tests, so that their trees, some millions of nodes, do not stay to the end of the run."""
+def modules() -> Iterator[list[SourceModule]]:
+    """New for each file of tests, so that their trees, some millions of nodes, do not stay to the end of the run.
+
+    Meanwhile no garbage is looked for: looking through those nodes again and again is most of what parsing them takes.
+    """
     found = [SourceModule(path) for path in sorted(SOURCE.rglob("*.py"))]
     assert found, "the source tree was not found"
-    return found
+    gc.disable()
+    yield found
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,19 @@ from collections.abc import Iterator
 import pytest
 
 UNSAFE_MODULES = {"pickle", "marshal", "shelve", "dill", "joblib", "cloudpickle"}
-UNSAFE_CALLS = {"eval", "exec", "compile", "__import__", "yaml.load", "yaml.unsafe_load", "os.system", "os.popen"}
+UNSAFE_CALLS = {
+    "eval",
+    "exec",
+    "compile",
+    "__import__",
+    "yaml.load",
+    "yaml.unsafe_load",
+    "os.system",
+    "os.popen",
+    "tempfile.mktemp",
+    "mktemp",
+}
+SHELLS = {"getoutput", "getstatusoutput", "create_subprocess_shell"}
 CLOCK_CALLS = {
     "datetime.now",
     "datetime.utcnow",
@@ -33,18 +45,36 @@ def imported(tree: ast.Module) -> Iterator[str]:
             yield from (f"{node.module}.{each.name}" for each in node.names)
 
 
-def called(tree: ast.Module) -> list[str]:
-    return [ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)]
+def dotted(node: ast.expr) -> str:
+    """`a.b.c` as it stands; what hangs on something else than a name begins with a dot."""
+    names = []
+    while isinstance(node, ast.Attribute):
+        names.append(node.attr)
+        node = node.value
+    names.append(node.id if isinstance(node, ast.Name) else "")
+    return ".".join(reversed(names))
+
+
+def calls(tree: ast.Module) -> list[ast.Call]:
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+
+
+def is_unsafe(call: ast.Call) -> bool:
+    """An unsafe name, any `shell=`, and what starts a shell without saying so."""
+    name = dotted(call.func)
+    return (
+        name in UNSAFE_CALLS or name.rpartition(".")[2] in SHELLS or any(each.arg == "shell" for each in call.keywords)
+    )
 
 
 def unsafe(tree: ast.Module) -> list[str]:
     modules = [name for name in imported(tree) if name.partition(".")[0] in UNSAFE_MODULES]
-    return modules + [name for name in called(tree) if name in UNSAFE_CALLS]
+    return modules + [dotted(call.func) for call in calls(tree) if is_unsafe(call)]
 
 
 def clock_reads(tree: ast.Module) -> list[str]:
     names = [name for name in imported(tree) if name in {"time.time", "time.time_ns"}]
-    mentioned = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    mentioned = [dotted(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
     return names + [name for name in mentioned if name in CLOCK_CALLS]
 
 
@@ -86,7 +116,16 @@ def test_there_are_no_catch_all_module_names(modules):
 
 @pytest.mark.parametrize(
     "code",
-    ["import pickle", "from pickle import loads", "x = eval('1')", "exec(text)", "import yaml\nyaml.load(f)"],
+    [
+        "import pickle",
+        "from pickle import loads",
+        "x = eval('1')",
+        "exec(text)",
+        "import yaml\nyaml.load(f)",
+        "subprocess.run(command, shell=True)",
+        "asyncio.create_subprocess_shell(command)",
+        "tempfile.mktemp()",
+    ],
 )
 def test_the_rule_on_unsafe_code_sees(code):
     assert len(unsafe(ast.parse(code))) >= 1

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import json
 
 import pytest
 from fastapi import APIRouter
 from served import app_of, client_of
 
+from lamina.server import paging
 from lamina.server.paging import Page, Paging
 from lamina.settings import ServerConfig
 
@@ -114,6 +116,20 @@ async def test_a_cursor_that_was_tampered_with_is_refused(numbers):
     for cursor in changed(await cursor_of(numbers)):
         answer = await numbers.get("/v1/numbers/sorted", params={"cursor": cursor})
         assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "cursor"), cursor
+
+
+@pytest.mark.parametrize(
+    "payload", [b"[" * 12_000, b"[" + b"9" * 5_000 + b"]", b'["\\ud800","a"]', b"[NaN]", b"{}", b"[[]]", b"\xff"]
+)
+async def test_a_cursor_that_somebody_made_is_refused_whatever_it_holds(numbers, payload):
+    """Its digest is no secret: who reads the source can make one that fits."""
+    ours = await cursor_of(numbers)
+    binding = json.dumps(["/v1/numbers/sorted", "default", None, []]).encode()
+    position = base64.urlsafe_b64decode(ours + "=" * (-len(ours) % 4))[13:]
+    assert paging._encoded(tuple(json.loads(position)), binding) == ours
+    forged = base64.urlsafe_b64encode(b"\x01" + paging._digest(payload, binding) + payload).decode().rstrip("=")
+    answer = await numbers.get("/v1/numbers/sorted", params={"cursor": forged})
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_cursor")
 
 
 async def test_a_cursor_goes_on_with_its_own_list_only(numbers):

@@ -33,7 +33,7 @@ def new_memory_id() -> str:
 
 
 def _random_uuid() -> str:
-    """The hex digits of one of version 4; many are drawn at once, since asking the system lets other threads go first."""
+    """The hex digits of one; many are drawn at once, since asking the system lets other threads go first."""
     try:
         return _drawn.pop()
     except IndexError:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar
+from typing import Annotated, Final, Generic, TypeAlias, TypeVar
 
 from fastapi import Depends, Query, Request
 from pydantic import BaseModel, StringConstraints
@@ -18,6 +18,7 @@ from lamina.domain.instants import from_micros, to_micros
 from lamina.server.authentication import authenticated
 from lamina.server.principal import Principal
 from lamina.server.problems import Problem
+from lamina.server.strict_json import MalformedJson, read_json, wrong_values
 from lamina.server.wire.strict import MAX_INTEGER, MAX_LIMIT
 
 __all__ = ["Page", "Paging", "Position"]
@@ -169,11 +170,18 @@ def _decoded(cursor: str, binding: bytes) -> Position:
     is_ours = read[:1] == bytes([_VERSION]) and digest == _digest(payload, binding)
     if not is_ours or base64.urlsafe_b64encode(read).decode().rstrip("=") != cursor:
         raise _foreign()
+    return _read(payload)
+
+
+def _read(payload: bytes) -> Position:
+    """The position, which is a caller's word like any other: the digest is none that only we could make."""
     try:
-        position: Any = json.loads(payload)
-    except ValueError:
+        position = read_json(payload)
+    except MalformedJson:
         raise _foreign() from None
     if not isinstance(position, list) or any(isinstance(each, dict | list) for each in position):
+        raise _foreign()
+    if any(wrong_values("cursor", position)):
         raise _foreign()
     return tuple(position)
 
