@@ -6,7 +6,7 @@ import sqlite3
 from datetime import datetime
 
 from lamina.domain.instants import to_micros
-from lamina.domain.thread import LiveThread, Summary, ThreadRef
+from lamina.domain.thread import Events, LiveThread, Summary, ThreadRef
 from lamina.errors import InvalidInput
 from lamina.state.sqlite.messages import count_live, events, live_size, system_events
 from lamina.state.sqlite.rows import SUMMARY, summary_of, values_of_summary
@@ -72,8 +72,10 @@ def live(connection: sqlite3.Connection, ref: ThreadRef, *, with_events: bool) -
     return LiveThread(
         head=head,
         summary=next(iter(summaries(connection, ref, 1)), None) if folded else None,
-        system=system_events(connection, ref, folded + 1) if folded else [],
-        events=events(connection, ref, after=folded, before=None, limit=None, newest=False) if with_events else [],
+        system=system_events(connection, ref, folded + 1) if folded else Events(),
+        events=events(connection, ref, after=folded, before=None, limit=None, newest=False)
+        if with_events
+        else Events(),
         count=count,
         tokens=tokens,
     )
