@@ -115,6 +115,7 @@ async def test_no_way_in_brings_back_what_was_deleted_unless_it_is_asked_to(engi
     assert await engine.count() == 4
 
 
+@pytest.mark.case("B76")
 async def test_a_memory_that_changed_while_it_was_to_be_deleted_stays_and_is_not_marked(open_engine, tmp_path):
     engine = await open_engine(path=tmp_path / "lamina.db")
     ids = await engine.store_many([{"content": f"grey {number}", "tags": ["colour"]} for number in range(50)])

@@ -40,6 +40,7 @@ async def back_up(caller: Administrator, request: Request, body: NewBackup) -> B
 
     It was restored once and compared with the original before this answers.
     """
+    kernel = whole_tenant(caller).kernel
     folder: Path | None = request.app.state.settings.backup_folder
     if folder is None:
         raise Unsupported("This server", "backups", "Set server.backup_folder, or use `lamina backup`.")
@@ -47,7 +48,7 @@ async def back_up(caller: Administrator, request: Request, body: NewBackup) -> B
     path = folder / name
     if path.exists():
         raise Conflict(f"The backup {name!r}", "is there already", "Give another name.")
-    done = await whole_tenant(caller).kernel.backup(path)
+    done = await kernel.backup(path)
     return BackedUp(name=name, bytes=done.bytes)
 
 
@@ -66,9 +67,10 @@ async def erase(caller: Administrator, body: Erasure) -> Erased:
 
     The receipt is made by reading anew. Asked again, it goes on where it stopped.
     """
+    kernel = whole_tenant(caller).kernel
     if body.confirm != body.owner:
         raise InvalidInput("confirm", "is not the owner", "Say the owner's name once more.")
-    return Erased.of(await whole_tenant(caller).kernel.erase(body.owner))
+    return Erased.of(await kernel.erase(body.owner))
 
 
 @router.get("/stats", summary="What is stored")
