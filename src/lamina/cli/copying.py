@@ -80,9 +80,7 @@ async def copy(
         return
     typer.echo(f"{counted(report.written)} copied, {report.present} were there already; checksum {report.checksum}.")
     if report.erased:
-        output.note(
-            f"{report.erased} were deleted there, or their owner erased, and were left out; --revive takes them."
-        )
+        output.note(f"{report.erased} were deleted there, or their owner erased, and left out; --revive takes them.")
 
 
 def _place(session: Session, location: str, options: Sequence[str], *, table: str, flag: str) -> MemoryConfig:
