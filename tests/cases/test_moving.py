@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from lamina.importers.copying import copy_memories
 from lamina.importers.ndjson import export_ndjson, import_ndjson
 
 EVERYWHERE = pytest.mark.parametrize("place", ["memory", "sqlite", "postgres"], indirect=True)
@@ -70,3 +71,66 @@ async def test_what_was_deleted_comes_back_by_an_older_export_only_where_the_cal
     report = await import_ndjson(engine, file, revive=True)
     assert (report.erased, report.written) == (0, 1)
     assert set(await everything(engine)) == {stays, again, by_filter}
+
+
+async def by_import(engine, source, tmp_path, **asked):
+    return await import_ndjson(engine, await exported(source, tmp_path / "out.ndjson"), **asked)
+
+
+async def by_import_over(engine, source, tmp_path, **asked):
+    return await import_ndjson(engine, await exported(source, tmp_path / "out.ndjson"), replace=True, **asked)
+
+
+async def by_restore(engine, source, tmp_path, **asked):
+    return await engine.restore([entry async for entry in source.scan()], replace=True, **asked)
+
+
+async def by_copy(engine, source, tmp_path, **asked):
+    return await copy_memories(source.adapter, engine.adapter, "default", overwrite=True, **asked)
+
+
+async def by_a_pack(engine, source, tmp_path, **asked):
+    entries = [entry async for entry in source.scan()]
+    return await engine.restore(
+        [each.replace(id=f"p{each.id}", metadata={"entry_id": each.id}) for each in entries], **asked
+    )
+
+
+@pytest.mark.case("B76")
+@pytest.mark.parametrize("way", [by_import, by_import_over, by_restore, by_copy, by_a_pack])
+async def test_no_way_in_brings_back_what_was_deleted_unless_it_is_asked_to(engine, open_engine, clock, tmp_path, way):
+    source = await open_engine(provider="memory")
+    for each in (source, engine):
+        for owner, id in (("mira", "one"), ("mira", "tagged"), ("mira", "sourced"), ("tomas", "his")):
+            more = {"tags": [id], "source": f"web:{id}"}
+            await each.store(f"{id} is closed", id=id, owner=owner, **more)
+    clock.advance(60)
+    await engine.forget("one")
+    await engine.forget_where(tags=["tagged"])
+    await engine.forget_source(source="web:sourced")
+    await engine.erase("tomas")
+    assert (await way(engine, source, tmp_path)).erased == 4
+    assert await engine.count() == 0
+    assert (await way(engine, source, tmp_path, revive=True)).erased == 0
+    assert await engine.count() == 4
+
+
+@pytest.mark.case("B76")
+async def test_a_memory_that_changed_while_it_was_to_be_deleted_stays_and_is_not_marked(open_engine, tmp_path):
+    engine = await open_engine(path=tmp_path / "lamina.db")
+    ids = await engine.store_many([{"content": f"grey {number}", "tags": ["colour"]} for number in range(50)])
+    delete_many, save_many, calls = engine.adapter.delete_many, engine.adapter.save_meta_many, []
+
+    async def late(scope, going, **options):
+        await engine.adapter.update(scope, ids[7], {"tags": ["shape"]})
+        return await delete_many(scope, going, **options)
+
+    async def counted(scope, keys, *rest):
+        calls.append(len(keys))
+        await save_many(scope, keys, *rest)
+
+    engine.adapter.delete_many, engine.adapter.save_meta_many = late, counted
+    assert await engine.forget_where(tags=["colour"]) == 49
+    assert [entry.id async for entry in engine.scan()] == [ids[7]]
+    assert (await engine.erased_at(id=ids[7]), calls) == (None, [49])
+    assert await engine.erased_at(id=ids[8]) is not None

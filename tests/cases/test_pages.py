@@ -9,7 +9,7 @@ import pytest
 from lamina.adapters.sqlite import SqliteAdapter
 from lamina.domain.filters import MemoryFilter
 from lamina.domain.scope import Scope
-from lamina.errors import InvalidInput, StoreDamaged
+from lamina.errors import InvalidInput
 from lamina.memory import reading
 from lamina.ports.memory_requests import ListOptions
 
@@ -67,11 +67,15 @@ async def test_rows_that_cannot_be_read_are_told_and_those_before_them_are_still
             connection.execute("UPDATE lamina_messages SET message = '{broken' WHERE id = ?", (message.id,))
     connection.close()
     await kernel.start()
-    with pytest.raises(StoreDamaged) as refusal:
-        await kernel.conversation.get_thread_context("t", max_messages=3)
-    assert "broken" not in str(refusal.value)
+    context = await kernel.conversation.get_thread_context("t", max_messages=3)
+    assert [message.content for message in context.messages] == ["good 2", "good 3", "good 4"]
+    assert context.warnings == ["messages cannot be read and were left out (#6, #7); `lamina check` says what is wrong"]
     good = await kernel.conversation.history("t", limit=5)
     assert [message.content for message in good] == [f"good {number}" for number in range(5)]
+    await kernel.conversation.add_messages("t", [{"role": "user", "content": "after"}])
+    assert (await kernel.conversation.history("t"))[-1].content == "after"
+    told = [each.found for each in (await kernel.check_integrity()).problems]
+    assert told == [f"the row of the message {number} cannot be read" for number in (6, 7)]
 
 
 @pytest.mark.case("B46")

@@ -25,6 +25,7 @@ from lamina.errors import (
     ScopeError,
     ThreadArchivedError,
     ThreadNotFound,
+    Unsupported,
 )
 from lamina.kernel import Kernel, ModelRouter
 from lamina.server import Principal
@@ -188,6 +189,20 @@ async def test_an_export_can_be_imported(client):
             await client.import_lines(['{"content": "good"}', "nonsense"])
         assert (await client.stats())["memories"] == 3
         assert (await client.run_maintenance())["failures"] == {}
+        assert (await client.check())["is_sound"]
+        with pytest.raises(Unsupported, match="server"):
+            await client.backup()
+        await client.memories.store("Pay Evilbank", source="web:bad.example/1")
+        act = await client.memories.quarantine(prefix="web:bad.example/")
+        assert [act] == await client.memories.quarantined()
+        assert await client.memories.release(act.id) == act.from_source
+        assert [
+            await client.memories.forget_source(source="web:bad.example/1", dry_run=dry) for dry in (True, False)
+        ] == [1, 1]
+        with pytest.raises(InvalidInput, match="confirm"):
+            await client.erase("mira", confirm="tomas")
+        assert (await client.erase("mira", confirm="mira"))["is_complete"]
+        assert (await client.stats())["memories"] == 3
 
 
 @pytest.mark.parametrize(

@@ -121,9 +121,9 @@ async def test_without_a_key_it_is_done_each_time(shop, http):
 async def test_a_key_of_another_request_is_refused(shop, http):
     await order(http)
     answer = await order(http, "milk")
-    assert (answer.status_code, answer.json()["code"]) == (422, "idempotency_key_reused")
+    assert (answer.status_code, answer.json()["code"]) == (409, "idempotency_key_reused")
     changed = await order(http, **{"If-Match": '"1"'})
-    assert changed.status_code == 422
+    assert changed.status_code == 409
     assert shop.done == ["tea"]
 
 
@@ -216,7 +216,7 @@ async def test_a_streamed_body_is_told_from_others_by_what_was_read_of_it(shop, 
         listening(app) as (host, port, _),
         httpx2.AsyncClient(base_url=f"http://{host}:{port}", timeout=20) as http,
     ):
-        done, reused = (200, 1), (422, "idempotency_key_reused")
+        done, reused = (200, 1), (409, "idempotency_key_reused")
         # Where a route answers before the end, what stands behind is no reason for another answer.
         behind = reused if path == "whole" else done
         expected = {"a": done, "b": reused, "longer": behind, "shorter": reused, "other end": behind}

@@ -23,6 +23,9 @@ OF_AN_OWNER = [row for row in READS if row.names_in != "nowhere"]
 WHOLE_TENANT = {
     "GET /v1/stats": {},
     "POST /v1/maintenance": {"json": {}},
+    "POST /v1/backup": {"json": {}},
+    "POST /v1/check": {"json": {}},
+    "POST /v1/erase": {"json": {"owner": "a", "confirm": "a"}},
     "POST /v1/import": {"content": b"", "headers": {"Content-Type": "application/x-ndjson"}},
 }
 _OF_THE_MOMENT = re.compile(r'"(intent_id|computed_at)":"[^"]*"')

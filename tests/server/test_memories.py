@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from served import client_of
+from served import TOKEN, client_of
 
 from lamina.server import Access, Principal, create_app
 from lamina.server.wire.memories import Recalled
+from lamina.settings import ServerConfig
 
 LINES = {"Content-Type": "application/x-ndjson"}
 
@@ -145,6 +146,39 @@ async def test_maintenance_and_statistics_are_served(http):
     await stored(http, "something")
     assert (await http.get("/v1/stats")).json()["memories"] == 1
     assert (await http.post("/v1/maintenance", json={"decay": True})).json()["failures"] == {}
+
+
+async def test_a_check_a_backup_and_an_erasure_are_served(kernel, tmp_path):
+    app = create_app(kernel, auth={TOKEN}, settings=ServerConfig(backup_folder=tmp_path))
+    async with client_of(app) as http:
+        await http.post("/v1/memories", json={"content": "mira keeps bees behind the mill", "owner": "mira"})
+        await http.post("/v1/memories", json={"content": "tomas swims", "owner": "tomas"})
+        sound = {"is_sound": True, "problems": {}, "repaired": {}, "unchecked": []}
+        for repair in (False, True):
+            assert (await http.post("/v1/check", json={"repair": repair})).json() == sound
+
+        made = await http.post("/v1/backup", json={"name": "monday.db"})
+        assert (made.status_code, made.json()["bytes"]) == (201, (tmp_path / "monday.db").stat().st_size)
+        assert (await http.post("/v1/backup", json={"name": "monday.db"})).json()["code"] == "conflict"
+        assert (tmp_path / (await http.post("/v1/backup", json={})).json()["name"]).is_file()
+        for name in ("../out.db", "/out.db", "a/b.db", ".hidden", "lamina.db-wal", "a\n.db", "a.db\n", ""):
+            assert (await http.post("/v1/backup", json={"name": name})).status_code == 422, name
+
+        for slip in ({"owner": "mira"}, {"owner": "mira", "confirm": "tomas"}):
+            assert (await http.post("/v1/erase", json=slip)).status_code == 422
+        assert (await http.get("/v1/stats")).json()["memories"] == 2
+        said = {"json": {"owner": "mira", "confirm": "mira"}, "headers": {"Idempotency-Key": "once"}}
+        receipt = (await http.post("/v1/erase", **said)).json()
+        assert (receipt["before"]["memories"], receipt["after"]["memories"], receipt["pending"]) == (1, 0, 0)
+        assert (receipt["is_complete"], receipt["bytes_left"]) == (True, 0)
+        assert (await http.post("/v1/erase", json=said["json"])).json()["before"]["memories"] == 0
+        assert (await http.get("/v1/stats")).json()["memories"] == 1
+
+
+async def test_a_server_without_a_folder_for_backups_makes_none(http, tmp_path):
+    before = sorted(tmp_path.iterdir())
+    assert (await http.post("/v1/backup", json={})).json()["code"] == "unsupported"
+    assert sorted(tmp_path.iterdir()) == before
 
 
 @pytest.mark.parametrize(

@@ -274,6 +274,10 @@ UNASKED = {
     "POST /utils/context-packs": "makes a new one for the asker",
     "POST /v1/maintenance": "of the whole tenant: refused to a token of an owner",
     "GET /v1/stats": "as the one above",
+    "POST /v1/backup": "as the one above",
+    "POST /v1/check": "as the one above",
+    "POST /v1/erase": "as the one above",
+    "POST /v1/memories/forget-source": "as the one below",
     "POST /v1/memories/quarantine": "of the asker's own, as tests/security has it",
     "POST /v1/import": "as the one above",
 }

@@ -48,6 +48,7 @@ async def copy(
         "lamina_memories"
     ),
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Let the source win where an id differs.")] = False,
+    revive: Annotated[bool, typer.Option("--revive", help="Take what was deleted at the target, too.")] = False,
 ) -> None:
     """Copy a tenant's memories to another backend, with their ids, times, counts and vectors, and check them there.
 
@@ -72,13 +73,14 @@ async def copy(
             stack.push_async_callback(adapter.close)
             await adapter.initialize()
         with output.progress_bar("Copying") as progress:
-            report = await copy_memories(
-                source, target, session.settings.config.memory.tenant, overwrite=overwrite, progress=progress
-            )
+            tenant, how = session.settings.config.memory.tenant, {"overwrite": overwrite, "revive": revive}
+            report = await copy_memories(source, target, tenant, progress=progress, **how)
     if session.as_json:
         output.print_json(dataclasses.asdict(report))
         return
     typer.echo(f"{counted(report.written)} copied, {report.present} were there already; checksum {report.checksum}.")
+    if report.erased:
+        output.note(f"{report.erased} were deleted there, or their owner erased, and left out; --revive takes them.")
 
 
 def _place(session: Session, location: str, options: Sequence[str], *, table: str, flag: str) -> MemoryConfig:

@@ -49,11 +49,11 @@ async def quarantine(session: Session, *, source: FromSource = None, prefix: Fro
 
     Nothing is deleted: release, with the id that is printed, undoes it.
     """
-    async with session.engine() as engine:
+    async with session.kernel() as kernel:
         if source is None and prefix is None:
-            acts = await engine.quarantined(owner=session.reader)
+            acts = await kernel.quarantined(owner=session.reader)
         else:
-            acts = [await engine.quarantine(source=source, prefix=prefix, owner=session.reader)]
+            acts = [await kernel.quarantine(source=source, prefix=prefix, owner=session.reader)]
     from lamina.cli import output
 
     if session.as_json:
@@ -61,6 +61,8 @@ async def quarantine(session: Session, *, source: FromSource = None, prefix: Fro
         return
     for act in acts:  # the source is whatever somebody wrote
         made = f"{len(act.from_source)} from {output.printable(act.source).plain}, {len(act.derived)} made from that"
+        if act.documents:
+            made += f", {counted(len(act.documents), 'document', 'documents')}"
         typer.echo(f"{act.id}  {output.instant(act.at)}  {made}")
     if not acts:
         typer.echo("Nothing is in quarantine.")
@@ -68,8 +70,8 @@ async def quarantine(session: Session, *, source: FromSource = None, prefix: Fro
 
 async def release(session: Session, id: Annotated[str, typer.Argument(help="Of the quarantine.")]) -> None:
     """Undo a quarantine: what it took out is recalled again."""
-    async with session.engine() as engine:
-        ids = await engine.release(id, owner=session.reader)
+    async with session.kernel() as kernel:
+        ids = await kernel.release(id, owner=session.reader)
     if session.as_json:
         from lamina.cli.output import print_json
 
@@ -88,11 +90,11 @@ async def forget_source(
 ) -> None:
     """Delete what came from a source, with all that was made from it. Asks first, as forget does."""
     which: dict[str, Any] = {"source": source, "prefix": prefix, "owner": session.reader}
-    async with session.engine() as engine:
-        count = await engine.forget_source(**which, dry_run=True)
+    async with session.kernel() as kernel:
+        count = await kernel.forget_source(**which, dry_run=True)
         if count and not dry_run:
             confirm_deletion(counted(count), yes=yes)
-            count = await engine.forget_source(**which)
+            count = await kernel.forget_source(**which)
     if session.as_json:
         from lamina.cli.output import print_json
 
@@ -110,4 +112,5 @@ def _fields(act: QuarantineReceipt) -> dict[str, Any]:
         "source": act.source,
         "from_source": act.from_source,
         "derived": act.derived,
+        "documents": act.documents,
     }

@@ -28,6 +28,10 @@ class Memories(Blocking[AsyncMemories]):
     supersede = blocking_method(AsyncMemories.supersede)
     forget = blocking_method(AsyncMemories.forget)
     forget_where = blocking_method(AsyncMemories.forget_where)
+    quarantine = blocking_method(AsyncMemories.quarantine)
+    quarantined = blocking_method(AsyncMemories.quarantined)
+    release = blocking_method(AsyncMemories.release)
+    forget_source = blocking_method(AsyncMemories.forget_source)
 
 
 class Threads(Blocking[AsyncThreads]):
@@ -136,6 +140,9 @@ class SyncLaminaClient(Resource[LaminaClient]):
     export = blocking_iterator(LaminaClient.export, page=_PAGE)
     import_lines = blocking_method(LaminaClient.import_lines)
     run_maintenance = blocking_method(LaminaClient.run_maintenance)
+    backup = blocking_method(LaminaClient.backup)
+    check = blocking_method(LaminaClient.check)
+    erase = blocking_method(LaminaClient.erase)
     stats = blocking_method(LaminaClient.stats)
 
 

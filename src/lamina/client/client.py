@@ -217,6 +217,37 @@ class LaminaClient:
         report: dict[str, Any] = await self._transport.ask(asked)
         return report
 
+    async def backup(self, name: str | None = None) -> dict[str, Any]:
+        """Copy the store into the server's `backup_folder`; its name and bytes. The token needs the scope admin.
+
+        Raises:
+            Conflict: there is a backup of this name.
+            Unsupported: the server has no such folder.
+            InvalidInput: the name is none.
+        """
+        asked = Request(method="POST", path=("v1", "backup"), body=sendable({"name": name}))
+        done: dict[str, Any] = await self._transport.ask(asked)
+        return done
+
+    async def check(self, *, repair: bool = False) -> dict[str, Any]:
+        """Let the server look over all that it keeps; what is wrong, counted by part. It needs the scope admin."""
+        asked = Request(method="POST", path=("v1", "check"), body={"repair": repair}, reads=not repair)
+        report: dict[str, Any] = await self._transport.ask(asked)
+        return report
+
+    async def erase(self, owner: str, *, confirm: str) -> dict[str, Any]:
+        """Erase everything of the owner for good, and return the receipt; `confirm` is the owner's name once more.
+
+        The token needs the scope admin, and is of no owner. Done again, it goes on where it stopped.
+
+        Raises:
+            InvalidInput: `confirm` is another name; nothing was erased.
+            ScopeError: the token may not.
+        """
+        body = {"owner": check_name("owner", owner), "confirm": confirm}
+        receipt: dict[str, Any] = await self._transport.ask(Request(method="POST", path=("v1", "erase"), body=body))
+        return receipt
+
     async def stats(self) -> dict[str, Any]:
         """What the storage of the tenant holds, in numbers; the token needs the scope admin."""
         numbers: dict[str, Any] = await self._transport.ask(Request(method="GET", path=("v1", "stats")))

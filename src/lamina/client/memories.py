@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypedDict, Unpack
 
-from lamina.client.reading import memory_of, recalled
+from lamina.client.reading import memory_of, quarantine_of, recalled
 from lamina.client.resource import Resource, if_match, sendable
 from lamina.client.transport import Request
 from lamina.domain.memory import UNSET, Layer, MemoryEntry, Trust, Unset
 from lamina.domain.recall import Cutoff, RecallResult, Results, SearchMode
 from lamina.domain.text import check_name
 from lamina.errors import InvalidInput, MemoryNotFound
+from lamina.memory.quarantining import QuarantineReceipt
 
 __all__ = ["Memories"]
 
@@ -210,6 +211,40 @@ class Memories(Resource):
             raise InvalidInput("filter", "has no condition", "Say which, or owner=… for all of that owner's.")
         body = sendable({"older_than": older_than, "dry_run": dry_run, **self._selection(filters)})
         asked = Request(method="POST", path=(*_ROOT, "forget"), body=body, reads=dry_run)
+        return await self._ask(asked, lambda answer: int(answer["count"]))
+
+    async def quarantine(
+        self, *, source: str | None = None, prefix: str | None = None, owner: str | None = None
+    ) -> QuarantineReceipt:
+        """Take all from a source out of recall, with what was made from it; `release` of the receipt's `id` undoes it.
+
+        Raises:
+            InvalidInput: not exactly one of both is given, or the prefix ends with none of `:`, `/` and `#`.
+        """
+        body = sendable({"source": source, "prefix": prefix, "owner": self._for(owner)})
+        return await self._ask(Request(method="POST", path=(*_ROOT, "quarantine"), body=body), quarantine_of)
+
+    async def quarantined(self, *, owner: str | None = None) -> list[QuarantineReceipt]:
+        """What is in quarantine, by the act that put it there, the first first."""
+        asked = Request(method="GET", path=(*_ROOT, "quarantine"), query={"owner": self._for(owner)})
+        return await self._ask(asked, lambda answer: [quarantine_of(each) for each in answer["data"]])
+
+    async def release(self, id: str, *, owner: str | None = None) -> list[str]:
+        """Undo a quarantine; the ids of memories and documents that are found again.
+
+        Raises:
+            MemoryNotFound: there is none of this id.
+        """
+        body = sendable({"id": check_name("id", id), "owner": self._for(owner)})
+        asked = Request(method="POST", path=(*_ROOT, "release"), body=body)
+        return await self._ask(asked, lambda answer: list(answer["ids"]))
+
+    async def forget_source(
+        self, *, source: str | None = None, prefix: str | None = None, owner: str | None = None, dry_run: bool = False
+    ) -> int:
+        """Delete what `quarantine` would take out, and return how many it is; `dry_run` only counts."""
+        body = sendable({"source": source, "prefix": prefix, "owner": self._for(owner), "dry_run": dry_run})
+        asked = Request(method="POST", path=(*_ROOT, "forget-source"), body=body, reads=dry_run)
         return await self._ask(asked, lambda answer: int(answer["count"]))
 
     def _one(self, method: str, id: str, owner: str | None, **more: Any) -> Request:

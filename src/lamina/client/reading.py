@@ -27,6 +27,7 @@ from lamina.domain.recall import (
     Source,
 )
 from lamina.domain.thread import Summary, SummarySource, Thread, ThreadContext, ThreadEvent, ThreadStatus
+from lamina.memory.quarantining import QuarantineReceipt
 
 __all__ = [
     "chunk_of",
@@ -37,6 +38,7 @@ __all__ = [
     "instant",
     "memory_of",
     "message_of",
+    "quarantine_of",
     "recalled",
     "retrieved",
     "thread_context_of",
@@ -69,6 +71,12 @@ def memory_of(data: Json) -> MemoryEntry:
         trust=Trust(data["trust"]),
         base_relevance=data["relevance"],
     )
+
+
+def quarantine_of(data: Json) -> QuarantineReceipt:
+    """The receipt of a quarantine."""
+    ids = {name: list(data[name]) for name in ("from_source", "derived", "documents")}
+    return QuarantineReceipt(data["id"], instant(data["at"]), data["source"], **ids)
 
 
 def recalled(data: Json) -> Results[RecallResult]:

@@ -12,7 +12,7 @@ from lamina.context.profile import PREFERENCE_TAGS, ask_profile, usable_preferen
 from lamina.context.request import ContextRequest
 from lamina.context.sources import ConversationSource, DocumentSource, PackSource, ProfileProvider
 from lamina.domain.context import ENTRY_ID, ContextWarning, PackHit, UserProfile
-from lamina.domain.document import RagChunk
+from lamina.domain.document import Document, RagChunk
 from lamina.domain.memory import SHARED_LAYERS, Layer, MemoryEntry
 from lamina.domain.recall import RecallResult
 from lamina.domain.thread import ThreadContext
@@ -205,7 +205,12 @@ class Gatherer:
         return hits
 
     async def _is_away(self, hit: PackHit) -> bool:
-        """Whether it was made from a memory that is in quarantine."""
+        """Whether it was made from a memory, or a document (`document_id`), that is in quarantine."""
+        document, look = hit.metadata.get("document_id"), getattr(self._sources.documents, "get", None)
+        if look is not None and isinstance(document, str) and document:
+            head = await look(document)
+            if isinstance(head, Document) and head.is_quarantined:
+                return True
         origin = hit.metadata.get(ENTRY_ID)
         entry = await self._sources.memory.get(origin) if isinstance(origin, str) and origin else None
         return entry is not None and entry.is_quarantined

@@ -27,6 +27,7 @@ from lamina.settings.tiers import ContextThresholds
 __all__ = ["ThreadOriginals", "ThreadReader", "check_owner", "without_reserved"]
 
 _ALL: Final = "all"
+_NAMED: Final = 10
 
 
 class ThreadReader:
@@ -104,7 +105,11 @@ class ThreadReader:
             messages=[event.message for event in events],
             thread_id=ref.id,
             tokens=tokens,
-            warnings=[*warnings_of(Setbacks.read(now.head.metadata)), *self._over_budget(tokens)],
+            warnings=[
+                *warnings_of(Setbacks.read(now.head.metadata)),
+                *_left_out([*now.system.unreadable, *live.unreadable]),
+                *self._over_budget(tokens),
+            ],
         )
 
     async def thread(self, ref: ThreadRef, owner: str | None) -> Thread | None:
@@ -198,3 +203,11 @@ def check_owner(thread: Thread, owner: str | None) -> None:
 def without_reserved(thread: Thread) -> Thread:
     """The thread with the user's own metadata alone."""
     return thread.replace(metadata=of_user(thread.metadata))
+
+
+def _left_out(indexes: Sequence[int]) -> list[str]:
+    """That messages of these indexes are missing, if some are."""
+    if not indexes:
+        return []
+    named = ", ".join(f"#{index}" for index in indexes[:_NAMED]) + (" and more" if len(indexes) > _NAMED else "")
+    return [f"messages cannot be read and were left out ({named}); `lamina check` says what is wrong"]

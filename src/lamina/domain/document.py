@@ -5,9 +5,12 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
-__all__ = ["Document", "RagChunk"]
+__all__ = ["QUARANTINED", "Document", "RagChunk"]
+
+QUARANTINED: Final = "quarantined"
+"""Under this key of a head's options stands by which act the document went into quarantine."""
 
 
 @dataclass(slots=True)
@@ -36,6 +39,11 @@ class Document:
         """The metadata's category, if it has one that is text."""
         category = self.metadata.get("category")
         return category if isinstance(category, str) else None
+
+    @property
+    def is_quarantined(self) -> bool:
+        """Whether its source is in quarantine: then no search gives any of its chunks."""
+        return QUARANTINED in self.options
 
     def replace(self, **changes: Any) -> Document:
         """A copy with these fields changed."""

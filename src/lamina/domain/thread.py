@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -11,6 +12,7 @@ from typing import Any
 from lamina.domain.message import Message
 
 __all__ = [
+    "Events",
     "LiveThread",
     "Summary",
     "SummarySource",
@@ -103,6 +105,19 @@ class ThreadEvent:
         return dataclasses.replace(self, **changes)
 
 
+class Events(list[ThreadEvent]):
+    """Messages that were read, in order, and the indexes of those that cannot be read and were left out.
+
+    What is left out counts towards no limit. `lamina check` says what is wrong with it.
+    """
+
+    __slots__ = ("unreadable",)
+
+    def __init__(self, events: Iterable[ThreadEvent] = (), unreadable: Sequence[int] = ()) -> None:
+        super().__init__(events)
+        self.unreadable = list(unreadable)
+
+
 class SummarySource(StrEnum):
     """Who wrote a summary."""
 
@@ -158,7 +173,7 @@ class LiveThread:
 
     head: Thread
     summary: Summary | None = None
-    system: list[ThreadEvent] = field(default_factory=list)
-    events: list[ThreadEvent] = field(default_factory=list)
+    system: Events = field(default_factory=Events)
+    events: Events = field(default_factory=Events)
     count: int = 0
     tokens: int = 0

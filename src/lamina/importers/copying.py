@@ -14,6 +14,7 @@ from lamina.domain.scope import Scope
 from lamina.errors import AdapterError, Conflict, EmbeddingFingerprintError
 from lamina.importers.lines import write_line
 from lamina.memory.embedding import META_KEY
+from lamina.memory.tombstones import Tombstones
 from lamina.ports.clock import utc_now
 from lamina.ports.embedder import Fingerprint
 from lamina.ports.memory_adapter import ListOptions, MemoryAdapter
@@ -33,6 +34,8 @@ class CopyReport:
     written: int
     present: int
     """Were there already, the same in every field."""
+    erased: int
+    """Were stored before the target forgot them or erased their owner, and were left out."""
     checksum: str
     """Of all the memories copied or present, as both backends have them."""
 
@@ -43,13 +46,15 @@ async def copy_memories(
     tenant: str,
     *,
     overwrite: bool = False,
+    revive: bool = False,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> CopyReport:
     """Copy all memories of a tenant, expired ones too, in their order, with ids, times, counts and vectors.
 
     A copy that was broken off goes on when it is started again: what is there already is compared and passed over.
-    Former versions (`history`) are not copied. Both adapters are initialised; what else the target holds stays.
-    `progress` is told how many memories are done, of how many.
+    Former versions (`history`) are not copied, nor what the target forgot since it was stored, unless `revive` asks for
+    it. Both adapters are initialised; what else the target holds stays. `progress` is told how many memories are done,
+    of how many.
 
     Raises:
         Conflict: the target has a memory of the same id that differs, and `overwrite` is False.
@@ -60,13 +65,17 @@ async def copy_memories(
     await _copy_fingerprint(source, target, scope)
     total = await source.count(scope, _ALL)
     marks: dict[str, bytes] = {}
-    written = 0
-    async for page in _pages(source, scope):
+    tombstones = Tombstones(target, tenant)
+    written = erased = 0
+    async for every in _pages(source, scope):
+        gone = set() if revive else await tombstones.erased(every)
+        page = [entry for entry in every if entry.id not in gone]
+        erased += len(gone)
         marks |= {entry.id: _mark(entry) for entry in page}
         written += await _copy_page(target, scope, page, marks, overwrite=overwrite)
-        progress(len(marks), max(total, len(marks)))
+        progress(len(marks) + erased, max(total, len(marks) + erased))
     await _verify(target, scope, marks)
-    return CopyReport(written=written, present=len(marks) - written, checksum=_checksum(marks.values()))
+    return CopyReport(written=written, present=len(marks) - written, erased=erased, checksum=_checksum(marks.values()))
 
 
 async def _copy_fingerprint(source: MemoryAdapter, target: MemoryAdapter, scope: Scope) -> None:

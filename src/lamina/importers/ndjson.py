@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -151,7 +150,6 @@ class _Importer:
         self._replace = replace
         self._skip_bad_lines = skip_bad_lines
         self._revive = revive
-        self._erased_at: dict[str, datetime | None] = {}
 
     async def run(self, lines: Iterable[str], total: int, progress: Progress | None) -> None:
         numbered = _numbered(lines)
@@ -191,24 +189,14 @@ class _Importer:
         """Write the entries of each fingerprint together, since the engine takes one at a time."""
         by_fingerprint: dict[Fingerprint | None, list[MemoryEntry]] = {}
         for memory in memories:
-            if await self._is_erased(memory.entry):
-                self.report.erased += 1
-                continue
             by_fingerprint.setdefault(memory.fingerprint, []).append(memory.entry)
         for fingerprint, entries in by_fingerprint.items():
-            done = await self._engine.restore(entries, replace=self._replace, fingerprint=fingerprint)
+            how: dict[str, Any] = {"replace": self._replace, "revive": self._revive, "fingerprint": fingerprint}
+            done = await self._engine.restore(entries, **how)
+            self.report.erased += done.erased
             self.report.written += done.written
             self.report.skipped += done.skipped
             self.report.without_vector += done.without_vector
-
-    async def _is_erased(self, entry: MemoryEntry) -> bool:
-        """Whether it is older than its deletion or the erasure of its owner, and nobody asked for it."""
-        if self._revive:
-            return False
-        if entry.owner not in self._erased_at:
-            self._erased_at[entry.owner] = await self._engine.erased_at(owner=entry.owner)
-        marks = self._erased_at[entry.owner], await self._engine.erased_at(id=entry.id)
-        return any(mark is not None and entry.created_at <= mark for mark in marks)
 
     async def _store(self, new: dict[str, MemoryInput]) -> None:
         absent = [given for id, given in new.items() if await self._engine.get(id) is None]

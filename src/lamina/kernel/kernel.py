@@ -18,6 +18,7 @@ from lamina.conversation.manager import ConversationManager
 from lamina.conversation.short_term import BaseMemory
 from lamina.domain.intent import Intent, IntentResult
 from lamina.errors import NotStarted
+from lamina.kernel import quarantining
 from lamina.kernel.backups import Backup, Restoration, back_up_store, restore_store
 from lamina.kernel.checks import Finding, examine_open
 from lamina.kernel.erasing import ErasureReceipt, erase_owner
@@ -31,6 +32,7 @@ from lamina.kernel.parts import Backends, KernelOptions, Parts, build_parts, ope
 from lamina.kernel.streaming import streamed
 from lamina.kernel.turns import TurnRunner
 from lamina.memory.engine import MemoryEngine
+from lamina.memory.quarantining import QuarantineReceipt
 from lamina.packs.service import ContextPacks
 from lamina.ports.clock import Clock, utc_now
 from lamina.ports.events import EventName
@@ -287,6 +289,26 @@ class Kernel:
         """
         opened = self._opened()
         return await erase_owner(self.config, opened.parts, opened.backends, owner, clock=self._clock)
+
+    async def quarantine(
+        self, *, source: str | None = None, prefix: str | None = None, owner: str | None = None
+    ) -> QuarantineReceipt:
+        """Take all from a source out: as `MemoryEngine.quarantine`, its documents and what was made from them too."""
+        return await quarantining.quarantine(self._opened().parts, source, prefix, owner)
+
+    async def quarantined(self, *, owner: str | None = None) -> list[QuarantineReceipt]:
+        """What is in quarantine, memories and documents, by the act that put it there, the first first."""
+        return await quarantining.list_quarantined(self._opened().parts, owner)
+
+    async def release(self, id: str, *, owner: str | None = None) -> list[str]:
+        """Undo a quarantine, as `MemoryEngine.release`; the ids of memories and documents that are found again."""
+        return await quarantining.release(self._opened().parts, id, owner)
+
+    async def forget_source(
+        self, *, source: str | None = None, prefix: str | None = None, owner: str | None = None, dry_run: bool = False
+    ) -> int:
+        """Delete what `quarantine` would take out, and return how many it is; `dry_run` only counts."""
+        return await quarantining.forget_source(self._opened().parts, source, prefix, owner, dry_run=dry_run)
 
     async def check_integrity(self, *, repair: bool = False) -> IntegrityReport:
         """Read everything that is kept and compare it; with `repair`, make anew first what the rows tell.

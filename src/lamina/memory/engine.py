@@ -191,15 +191,21 @@ class MemoryEngine(Upkeep):
         return await self._superseder.supersede(old_id, by=by, reason=reason, owner=owner)
 
     async def restore(
-        self, entries: Sequence[MemoryEntry], *, replace: bool = False, fingerprint: Fingerprint | None = None
+        self,
+        entries: Sequence[MemoryEntry],
+        *,
+        replace: bool = False,
+        fingerprint: Fingerprint | None = None,
+        revive: bool = False,
     ) -> RestoreReport:
         """Write entries exactly as they are, ids, times and counts included: for imports and moves.
 
         They become this tenant's. Ids that exist are skipped, or overwritten with `replace`. Hooks do not run, and
         nothing is embedded: see `reembed_missing`. `fingerprint` says which model made the entries' vectors (None: the
-        store's own); if that is another one than the store's, they are left out.
+        store's own); if that is another one than the store's, they are left out. What was stored before it was
+        deleted, or its owner erased, is left out too, unless `revive` asks for it.
         """
-        return await self._writer.restore(entries, replace=replace, fingerprint=fingerprint)
+        return await self._writer.restore(entries, replace=replace, fingerprint=fingerprint, revive=revive)
 
     async def migrate_v1(self, path: str | PathLike[str] | None = None) -> MigrationReport:
         """Copy the memories of version 1 from an SQLite file, by default that of `v1_path`; it is not changed.

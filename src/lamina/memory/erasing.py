@@ -85,7 +85,7 @@ async def erase_derived(runtime: Runtime, erased: Erased, sources: Iterable[str]
                 made = [entry for entry in page if not erased.ids.isdisjoint(entry.derived_from)]
                 for entry in made:
                     erased.samples.add(entry.content)
-                    await marks.put("memory", entry.id, runtime.clock())
+                await marks.put_memories([entry.id for entry in made], runtime.clock())  # first: nothing of it stays
                 is_done &= not made
                 deleted += await _delete(runtime, store, made, erased)
     return deleted

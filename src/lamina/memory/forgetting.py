@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -58,10 +57,10 @@ class Forgetter:
             return False
         store, entry = found
         check_revision(entry, expected_revision)
-        await self._mark([entry])
         await self._superseder.release([entry])  # first, so that what fails in between hides nothing
         gone = await store.delete(scope, id, expected_revision=expected_revision)
         if gone:
+            await self._mark([entry])
             await self._forgotten([entry], ForgetReason.EXPLICIT)
         return gone
 
@@ -81,13 +80,13 @@ class Forgetter:
             async with aclosing(pages(store, scope, filter)) as walk:
                 async for page in walk:
                     batch = page[:left]
-                    if reason is ForgetReason.FILTER:
-                        await self._mark(batch)
                     if reason is not ForgetReason.CLEARED:
                         await self._superseder.release(batch)
                     gone = await store.delete_many(scope, [entry.id for entry in batch], filter=filter)
                     deleted += sum(gone)
                     forgotten = [entry for entry, was_there in zip(batch, gone, strict=True) if was_there]
+                    if reason is ForgetReason.FILTER:
+                        await self._mark(forgotten)
                     await self._forgotten(forgotten, reason)
                     left -= len(batch)
                     if not left:
@@ -102,10 +101,10 @@ class Forgetter:
                 going = [entry for id in ids if (entry := await store.get(scope, id)) is not None]
                 if not going:
                     continue
-                await self._mark(going)
                 await self._superseder.release(going)
                 gone = await store.delete_many(scope, [entry.id for entry in going])
                 forgotten = [entry for entry, was_there in zip(going, gone, strict=True) if was_there]
+                await self._mark(forgotten)
                 await self._forgotten(forgotten, ForgetReason.FILTER)
                 deleted += sum(gone)
             operation.count = deleted
@@ -114,11 +113,10 @@ class Forgetter:
     async def _mark(self, entries: Sequence[MemoryEntry]) -> None:
         """Mark what somebody deletes, so that an older export does not bring it back.
 
-        Before it is deleted: if that fails, the mark says nothing of a memory that is there. What expires, or goes
-        because all of the tenant does, is not marked.
+        After it is deleted, so that what changed at that moment and stays has none. What expires, or goes because all
+        of the tenant does, is not marked.
         """
-        now = self._runtime.clock()
-        await asyncio.gather(*(self.tombstones.put("memory", entry.id, now) for entry in entries))
+        await self.tombstones.put_memories([entry.id for entry in entries], self._runtime.clock())
 
     async def clear(self) -> int:
         """Delete everything of the tenant, expired ones too; how much there was."""

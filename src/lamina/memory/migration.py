@@ -27,9 +27,9 @@ async def migrate(runtime: Runtime, writer: Writer, path: str | PathLike[str] | 
         async for rows in source.rows(table):
             entries = report.entries_of(rows, table, number, defaults=runtime.defaults, now=now)
             number += len(rows)
-            done = await writer.restore(entries, replace=False, fingerprint=None)
+            done = await writer.restore(entries, replace=False, fingerprint=None, revive=False)
             report.written += done.written
-            report.skipped += done.skipped
+            report.skipped += done.skipped + done.erased
     if any(table.lower() == FALLBACK_TABLE for table in tables):
         await runtime.adapter.save_meta(runtime.tenant_scope, mark_of(source), now.isoformat(), now)
     return report

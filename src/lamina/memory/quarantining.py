@@ -22,7 +22,7 @@ from lamina.memory.superseding import ATTEMPTS, Link, Superseder, superseded_ids
 from lamina.memory.walking import walk
 from lamina.ports.memory_adapter import Update
 
-__all__ = ["Quarantine", "QuarantineReceipt"]
+__all__ = ["Quarantine", "QuarantineReceipt", "source_matcher"]
 
 QUARANTINED: Final = "quarantined"
 """In the metadata of a memory in quarantine: the act, and what `superseded_by` was."""
@@ -41,10 +41,12 @@ class QuarantineReceipt:
     """The source, or with a `*` behind it the prefix of sources."""
     from_source: list[str] = field(default_factory=list)
     derived: list[str] = field(default_factory=list)
+    documents: list[str] = field(default_factory=list)
+    """Of the source, where a kernel took it out: none of their chunks is found."""
 
     @property
     def ids(self) -> list[str]:
-        """All of them."""
+        """The memories, from the source and derived."""
         return [*self.from_source, *self.derived]
 
 
@@ -61,28 +63,34 @@ class Quarantine:
         self._runtime = runtime
         self._superseder = Superseder(runtime)
 
-    async def affected(self, scope: Scope, source: str | None, prefix: str | None) -> tuple[list[str], list[str]]:
+    async def affected(
+        self, scope: Scope, source: str | None, prefix: str | None, others: Collection[str]
+    ) -> tuple[list[str], list[str]]:
         """The ids of what came from the source, and of what was made from that, through any number of steps.
+
+        `others` are ids of what is no memory, such as documents, and came from there too.
 
         Reads everything in the scope, expired memories too.
 
         Raises:
             InvalidInput: not exactly one of both was given, or the prefix ends with no separator.
         """
-        matches = _matcher(source, prefix)
+        matches = source_matcher(source, prefix)
         origins: dict[str, _Origin] = {}
         async for page in walk(self._runtime, scope, self._everything()):
             origins.update({each.id: _Origin(each.source, tuple(each.derived_from)) for each in page})
         from_source = [id for id, origin in origins.items() if origin.source is not None and matches(origin.source)]
-        return from_source, _made_from(from_source, origins)
+        return from_source, _made_from([*from_source, *others], origins)
 
-    async def put(self, scope: Scope, source: str | None, prefix: str | None) -> QuarantineReceipt:
+    async def put(
+        self, scope: Scope, source: str | None, prefix: str | None, others: Collection[str]
+    ) -> QuarantineReceipt:
         """Take it out: see `MemoryEngine.quarantine`."""
         named = f"{prefix}*" if source is None else source
-        _matcher(source, prefix)
+        source_matcher(source, prefix)
         receipt = QuarantineReceipt(self._runtime.new_id(), self._runtime.clock(), named)
         while True:
-            from_source, derived = await self.affected(scope, source, prefix)
+            from_source, derived = await self.affected(scope, source, prefix, others)
             done = set(receipt.ids)
             fresh = dict.fromkeys(from_source, False) | dict.fromkeys(derived, True)
             taken = await self._take(scope, {id: fresh[id] for id in fresh if id not in done}, receipt)
@@ -179,7 +187,12 @@ class Quarantine:
         return MemoryFilter(now=self._runtime.clock(), expiry=Expiry.ANY)
 
 
-def _matcher(source: str | None, prefix: str | None) -> Callable[[str], bool]:
+def source_matcher(source: str | None, prefix: str | None) -> Callable[[str], bool]:
+    """What tells whether a source is the one that is meant, or begins with the prefix.
+
+    Raises:
+        InvalidInput: not exactly one of both was given, or the prefix ends with no separator.
+    """
     if (source is None) == (prefix is None):
         raise InvalidInput("source", "must be given, or a prefix, and not both", "Give source='web:a.example/1'.")
     if prefix is None:

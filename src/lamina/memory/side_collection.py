@@ -72,7 +72,7 @@ class SideCollection:
 
         Their vectors are left out if another process has changed the collection's model since they were made.
         """
-        await self._writer.restore(entries, replace=True, fingerprint=None)
+        await self._writer.restore(entries, replace=True, fingerprint=None, revive=True)
 
     async def search(self, request: RecallRequest) -> Results[RecallResult]:
         """The best rows, as `Recaller.recall` finds them."""

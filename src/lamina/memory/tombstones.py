@@ -6,13 +6,17 @@ only whether a name that he guesses is among them.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import secrets
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
+from lamina.domain.context import ENTRY_ID
+from lamina.domain.memory import MemoryEntry
 from lamina.domain.scope import Scope
 from lamina.errors import Conflict
 from lamina.ports.memory_adapter import MemoryAdapter
@@ -23,7 +27,7 @@ _KEY: Final = "erasure-key"
 _PREFIX: Final = "erased-"
 _BYTES: Final = 32
 
-Kind = Literal["owner", "memory"]
+Kind: TypeAlias = Literal["owner", "memory"]
 
 
 class Tombstones:
@@ -39,6 +43,25 @@ class Tombstones:
         mark = await self._mark(kind, name, now)
         await self._adapter.save_meta(self._scope, mark, now.isoformat(), now)
         return mark
+
+    async def put_memories(self, ids: Sequence[str], now: datetime) -> None:
+        """Mark that these memories are gone for good, in one write where the store has that."""
+        if ids:
+            marks = [await self._mark("memory", id, now) for id in ids]
+            await self._adapter.save_meta_many(self._scope, marks, now.isoformat(), now)
+
+    async def erased(self, entries: Collection[MemoryEntry]) -> set[str]:
+        """The ids of those that were stored before they, or what they copy, or all of their owner's, was deleted."""
+        if self._key is None and await self._adapter.load_meta(self._scope, _KEY) is None:
+            return set()
+        asked = {entry.id: _names(entry) for entry in entries}
+        names = list({name for each in asked.values() for name in each})
+        marks = dict(zip(names, await asyncio.gather(*(self.erased_at(*name) for name in names)), strict=True))
+        return {
+            entry.id
+            for entry in entries
+            if any((at := marks[name]) is not None and entry.created_at <= at for name in asked[entry.id])
+        }
 
     async def erased_at(self, kind: Kind, name: str) -> datetime | None:
         """When it was marked last; None if it never was."""
@@ -62,3 +85,10 @@ class Tombstones:
             assert kept is not None  # noqa: S101 - it was written just now
             self._key = bytes.fromhex(kept)
         return self._key
+
+
+def _names(entry: MemoryEntry) -> list[tuple[Kind, str]]:
+    """What a mark may stand for that keeps the entry out."""
+    copied = entry.metadata.get(ENTRY_ID)  # of what a pack took a copy of
+    ids = [entry.id, copied] if isinstance(copied, str) else [entry.id]
+    return [("owner", entry.owner), *(("memory", id) for id in ids)]

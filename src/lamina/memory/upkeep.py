@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -118,19 +118,25 @@ class Upkeep:
         return await self._forgetter.forget_all(scope, filter, ForgetReason.FILTER)
 
     async def quarantine(
-        self, *, source: str | None = None, prefix: str | None = None, owner: str | None = None
+        self,
+        *,
+        source: str | None = None,
+        prefix: str | None = None,
+        owner: str | None = None,
+        origins: Collection[str] = (),
     ) -> QuarantineReceipt:
         """Take all memories from a source out of recall and contexts, with all that was made from them.
 
         `source` is compared whole; `prefix` means all sources that begin so, and ends with `:`, `/` or `#`. What was
         made from them is found by `derived_from`, through any number of steps; an owner binds all of it. What
         they superseded holds again. Nothing is deleted: `release` takes the receipt's `id` and undoes it. Reads
-        every memory of the owner, or of the tenant.
+        every memory of the owner, or of the tenant. `origins` are ids of other things from there, such as documents:
+        `Kernel.quarantine` takes these out too.
 
         Raises:
             InvalidInput: not exactly one of both is given, or the prefix ends with no separator.
         """
-        return await self._quarantine.put(self._runtime.write_scope(owner), source, prefix)
+        return await self._quarantine.put(self._runtime.write_scope(owner), source, prefix, origins)
 
     async def quarantined(self, *, owner: str | None = None) -> list[QuarantineReceipt]:
         """What is in quarantine, by the act that put it there, the first first."""
@@ -145,7 +151,13 @@ class Upkeep:
         return await self._quarantine.release(self._runtime.write_scope(owner), check_name("id", id))
 
     async def forget_source(
-        self, *, source: str | None = None, prefix: str | None = None, owner: str | None = None, dry_run: bool = False
+        self,
+        *,
+        source: str | None = None,
+        prefix: str | None = None,
+        owner: str | None = None,
+        dry_run: bool = False,
+        origins: Collection[str] = (),
     ) -> int:
         """Delete what `quarantine` would take out, and return how many; `dry_run` only counts.
 
@@ -153,7 +165,7 @@ class Upkeep:
             InvalidInput: as for `quarantine`.
         """
         scope = self._runtime.write_scope(owner)
-        from_source, derived = await self._quarantine.affected(scope, source, prefix)
+        from_source, derived = await self._quarantine.affected(scope, source, prefix, origins)
         ids = [*from_source, *derived]
         return len(ids) if dry_run else await self._forgetter.forget_ids(scope, ids)
 

@@ -17,6 +17,7 @@ from lamina.memory.editing import GUARDED, read_changes
 from lamina.memory.inputs import MemoryInput, build_entry, expiry, read_superseded
 from lamina.memory.runtime import Runtime
 from lamina.memory.superseding import ATTEMPTS, Link, Superseder, Superseding, announce
+from lamina.memory.tombstones import Tombstones
 from lamina.memory.trusting import confirmation, lowered, outranked, promotion, revival
 from lamina.ports.embedder import Fingerprint
 from lamina.ports.events import EventName
@@ -28,11 +29,15 @@ __all__ = ["RestoreReport", "Writer"]
 
 @dataclass(slots=True)
 class RestoreReport:
-    """How many entries were written as they are, were there already, and came with another model's vector."""
+    """How many entries were written as they are, were there already, and came with another model's vector.
+
+    `erased` were stored before they were deleted, or their owner was erased, and are left out.
+    """
 
     written: int = 0
     skipped: int = 0
     without_vector: int = 0
+    erased: int = 0
 
 
 @dataclass(slots=True)
@@ -53,6 +58,7 @@ class Writer:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._superseder = Superseder(runtime)
+        self._tombstones = Tombstones(runtime.adapter, runtime.defaults.tenant)
 
     async def store_many(self, items: Sequence[MemoryInput]) -> list[str | None]:
         """Store the items; ids in order, None for vetoed ones. Nothing is written if one cannot be."""
@@ -136,13 +142,16 @@ class Writer:
         return False
 
     async def restore(
-        self, entries: Sequence[MemoryEntry], *, replace: bool, fingerprint: Fingerprint | None
+        self, entries: Sequence[MemoryEntry], *, replace: bool, fingerprint: Fingerprint | None, revive: bool
     ) -> RestoreReport:
         """Write entries exactly as they are: see `MemoryEngine.restore`."""
         report = RestoreReport()
         runtime = self._runtime
         for entry in entries:
             check_entry(entry)
+        gone = set() if revive else await self._tombstones.erased(entries)
+        entries = [entry for entry in entries if entry.id not in gone]
+        report.erased = len(gone)
         ours = [runtime.secrets.entry(entry.replace(tenant=runtime.defaults.tenant)) for entry in entries]
         if fingerprint is not None and not await runtime.space.admits(fingerprint):
             ours = [entry.replace(embedding=None) for entry in ours]

@@ -333,14 +333,10 @@ class MemoryAdapter(ABC):
     async def history(self, scope: Scope, id: str) -> builtins.list[MemoryEntry]:
         """What the entry was before each replacement and each update of a field in `HISTORY_FIELDS`.
 
-        Oldest first, without embeddings; empty if there is none. Updates of nothing else (relevance,
-        vectors, counts of reading) leave no version, so that decay fills no history. An adapter may keep
-        only the latest 50 versions of an entry (`HISTORY_KEPT`).
-
-        Of the versions, only those that lie in the scope themselves: a replacement by another owner's
-        entry does not show its owner the former one's.
-
-        Needs `Capability.HISTORY`.
+        Oldest first, without embeddings; empty if there is none. Updates of nothing else (relevance, vectors, counts of
+        reading) leave no version, so that decay fills no history. Needs `Capability.HISTORY`. An adapter may keep only
+        the latest 50 versions of an entry (`HISTORY_KEPT`). Of the versions, only those that lie in the scope
+        themselves: a replacement by another owner's entry does not show its owner the former one's.
         """
         raise Unsupported(f"The {self.name} adapter", Capability.HISTORY)
 
@@ -364,6 +360,10 @@ class MemoryAdapter(ABC):
             if not isinstance(expected, Unset):
                 await self._check_expected(scope, {key: expected})
             await self.store(Scope(META_TENANT), entry)
+
+    async def save_meta_many(self, scope: Scope, keys: Sequence[str], value: str, now: datetime) -> None:
+        """Keep one text under each of these keys, as `save_meta` does; in one write, where the adapter has one."""
+        await asyncio.gather(*(self.save_meta(scope, key, value, now) for key in keys))
 
     async def _check_expected(self, scope: Scope, expected_meta: Mapping[str, str | None] | None) -> None:
         for key, expected in (expected_meta or {}).items():

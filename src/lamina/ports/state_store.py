@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, ClassVar, Self
 
 from lamina.domain.document import Document
-from lamina.domain.thread import LiveThread, Summary, Thread, ThreadEvent, ThreadKind, ThreadRef, ThreadStatus
+from lamina.domain.thread import Events, LiveThread, Summary, Thread, ThreadEvent, ThreadKind, ThreadRef, ThreadStatus
 
 __all__ = ["StateStore"]
 
@@ -134,10 +134,11 @@ class StateStore(ABC):
         before: int | None = None,
         limit: int | None = None,
         newest: bool = False,
-    ) -> list[ThreadEvent]:
+    ) -> Events:
         """Messages with `after < index < before`, in order; at most `limit` of them, the oldest or the newest.
 
-        Empty if there is no such thread.
+        Empty if there is no such thread. A message that cannot be read is left out, counts towards no limit, and is
+        told by its index.
         """
 
     @abstractmethod
@@ -145,8 +146,8 @@ class StateStore(ABC):
         """The messages of these ids that there are, in order of index."""
 
     @abstractmethod
-    async def system_events(self, ref: ThreadRef, *, before: int) -> list[ThreadEvent]:
-        """The messages of the role system with an index below `before`, in order."""
+    async def system_events(self, ref: ThreadRef, *, before: int) -> Events:
+        """The messages of the role system with an index below `before`, in order; as `events`."""
 
     @abstractmethod
     async def replace_events(
@@ -181,8 +182,8 @@ class StateStore(ABC):
         return LiveThread(
             head=head,
             summary=current,
-            system=await self.system_events(ref, before=folded + 1) if folded else [],
-            events=await self.events(ref, after=folded) if with_events else [],
+            system=await self.system_events(ref, before=folded + 1) if folded else Events(),
+            events=await self.events(ref, after=folded) if with_events else Events(),
             count=count,
             tokens=tokens,
         )

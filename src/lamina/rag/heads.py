@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from lamina.domain.document import Document
+from lamina.domain.document import QUARANTINED, Document
 from lamina.domain.text import check_name, clean, is_blank
 from lamina.domain.validation import check_metadata, clean_metadata
 from lamina.errors import InvalidInput, InvalidType
@@ -16,9 +16,12 @@ from lamina.rag.chunking import CHUNKING_VERSION, ChunkOptions
 
 __all__ = [
     "EDITION",
+    "FORMER",
     "RESERVED",
     "canonical_id",
     "edition_of",
+    "editions_of",
+    "former_with",
     "is_same",
     "new_head",
     "read_content",
@@ -27,6 +30,11 @@ __all__ = [
 
 EDITION: Final = "edition"
 """Under this key of a head's options is the name of the ingestion whose chunks count."""
+
+FORMER: Final = "former"
+"""Under this key are the names of ingestions that it has replaced, with how many chunks each had, the newest last."""
+
+MAX_FORMER: Final = 50
 
 RESERVED: Final = frozenset({"headers", "page", "table_header", "chunk", "metadata"})
 """Keys of metadata that chunks have by themselves, and the one that shows a mistake."""
@@ -107,10 +115,20 @@ def new_head(
 
 def is_same(old: Document, new: Document) -> bool:
     """Whether ingesting the new one would change nothing."""
-    options = {key: value for key, value in old.options.items() if key != EDITION}
+    options = {key: value for key, value in old.options.items() if key not in {EDITION, FORMER, QUARANTINED}}
     return (old.digest, old.metadata, old.owner, options) == (new.digest, new.metadata, new.owner, new.options)
 
 
 def edition_of(head: Document) -> str:
     """The name of the ingestion whose chunks count."""
     return str(head.options.get(EDITION, ""))
+
+
+def former_with(head: Document) -> list[list[Any]]:
+    """What `FORMER` is for the document that takes this one's place."""
+    return [*head.options.get(FORMER, []), [edition_of(head), head.chunks]][-MAX_FORMER:]
+
+
+def editions_of(head: Document) -> list[tuple[str, int]]:
+    """The ingestions of the document, former ones too as far as they are known, with how many chunks each has."""
+    return [(str(name), int(chunks)) for name, chunks in former_with(head)]

@@ -11,7 +11,7 @@ from datetime import timedelta
 from itertools import islice
 from typing import Final
 
-from lamina.domain.document import Document
+from lamina.domain.document import QUARANTINED, Document
 from lamina.domain.memory import Vector
 from lamina.errors import Conflict, LaminaError
 from lamina.ports.clock import Clock, IdFactory
@@ -20,7 +20,7 @@ from lamina.ports.token_counter import TokenCounter
 from lamina.rag.chunk_index import ChunkIndex
 from lamina.rag.chunk_rows import entry_of
 from lamina.rag.chunking import Chunk, ChunkOptions, chunk_text
-from lamina.rag.heads import EDITION, canonical_id, edition_of, is_same
+from lamina.rag.heads import EDITION, FORMER, canonical_id, edition_of, former_with, is_same
 from lamina.telemetry import place_of
 
 __all__ = ["Ingested", "Ingester"]
@@ -72,10 +72,16 @@ class Ingester:
             Conflict: others kept replacing the document meanwhile.
         """
         for _ in range(ATTEMPTS):
-            old, others = await self._replaced(draft) if replace else (None, [])
+            old, others = await self._replaced(draft)
+            away = next((each.options[QUARANTINED] for each in (old, *others) if each and each.is_quarantined), None)
+            old, others = (old, others) if replace else (None, [])
             if old is not None and not others and is_same(old, draft) and await self._index.is_complete(old):
                 return Ingested(old.id, changed=False)
             head = self._numbered(draft, old, replace=replace)
+            if old is not None:
+                head.options[FORMER] = former_with(old)
+            if away is not None:  # what is said again from there stays where it is
+                head.options[QUARANTINED] = away
             if await self._put_in_place(head, old, content, options):
                 for other in others:
                     await self.remove(other)

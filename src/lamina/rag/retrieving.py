@@ -60,10 +60,11 @@ class Retriever:
         return Results(chunks, degraded=rows.degraded)
 
     async def _heads(self, request: RecallRequest, rows: list[ChunkRow]) -> dict[str, Document]:
-        """The documents of the rows that the request may see."""
+        """The documents of the rows that the request may see; those in quarantine are not among them."""
         found = await self._store.get_documents(request.scope.tenant, sorted({row.document for row in rows}))
         owner = request.scope.owner
-        return {head.id: head for head in found if owner is None or head.owner in {None, owner}}
+        seen = (head for head in found if owner is None or head.owner in {None, owner})
+        return {head.id: head for head in seen if not head.is_quarantined}
 
     async def _joined(self, hit: _Hit, neighbors: int) -> RagChunk:
         """The chunk with those before and after it, as one exact span of the text."""

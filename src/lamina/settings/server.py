@@ -94,6 +94,7 @@ class ServerConfig(StrictModel):
     ends what takes too long, streams excepted; `graceful_timeout` is what running requests get at the end.
     `maintenance_interval` (seconds; 0: never) is how often one of all the processes that share the database cleans up.
     `mcp` serves the Model Context Protocol at `/mcp` too, with the same tokens (it needs the extra `mcp`).
+    `backup_folder`, a folder of the server's machine, is where `POST /v1/backup` puts copies; None: it makes none.
     `metrics` says who reads `/metrics`: whoever reaches the server (`open`), tokens with the scope admin, or nobody.
     """
 
@@ -113,6 +114,7 @@ class ServerConfig(StrictModel):
     request_timeout: Annotated[Number, Field(gt=0)] | None = 120.0
     graceful_timeout: Annotated[Number, Field(gt=0, le=3600)] = 30.0
     maintenance_interval: Annotated[Number, Field(ge=0, le=31_536_000)] = 21_600.0
+    backup_folder: FilePath | None = None
     mcp: bool = False
     metrics: Literal["open", "admin", "off"] = "admin"
     log_format: Literal["text", "json"] = "text"

@@ -114,16 +114,18 @@ async def test_the_longest_names_there_can_be_have_room_in_every_index(store):
         'UPDATE {}.messages SET message = \'{{"role": "CANARY", "content": ""}}\' WHERE id = \'m2\'',
     ],
 )
-async def test_a_row_that_cannot_be_read_is_an_error_that_does_not_repeat_it(
+async def test_a_message_that_cannot_be_read_is_told_without_its_content_and_hides_no_other(
     store, postgres, postgres_schema, statement
 ):
-    await fill(store, 2)
+    await fill(store, 3)
     postgres.run(statement.format(f'"{postgres_schema}"').replace("CANARY", CANARY))
+    for options in ({}, {"limit": 2, "newest": True}, {"limit": 2}):
+        found = await store.events(REF, **options)
+        assert ([each.message.id for each in found], found.unreadable) == (["m1", "m3"], [2])
     with pytest.raises(StoreDamaged) as raised:
-        await store.events(REF)
+        await store.find_events(REF, ["m2"])
     assert CANARY not in str(raised.value)
     assert raised.value.__cause__ is None
-    assert [each.message.id for each in await store.events(REF, before=2)] == ["m1"]
 
 
 async def test_nothing_of_a_deleted_thread_is_left_in_a_row(store, postgres, postgres_schema):

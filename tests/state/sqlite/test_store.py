@@ -158,14 +158,18 @@ async def test_a_file_that_contradicts_itself_is_found_out(
         assert await store.repair() == []
 
 
-async def test_a_row_that_cannot_be_read_is_an_error_that_does_not_repeat_it(
-    file: Path, store: SqliteStateStore
+async def test_a_message_that_cannot_be_read_is_told_without_its_content_and_hides_no_other(
+    file: Path, store: SqliteStateStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await fill(store, 2)
-    change(file, "UPDATE lamina_messages SET state = ? WHERE id = 'm2'", f'"{CANARY}"')
+    await fill(store, 4)
+    change(file, "UPDATE lamina_messages SET state = ? WHERE id IN ('m2', 'm3')", f'"{CANARY}"')
+    for options, ids in (({}, ["m1", "m4"]), ({"limit": 2, "newest": True}, ["m1", "m4"]), ({"limit": 1}, ["m1"])):
+        found = await store.events(REF, **options)
+        assert [each.message.id for each in found] == ids
+        assert found.unreadable == ([] if options == {"limit": 1} else [2, 3])
     with pytest.raises(StoreDamaged) as refusal:
-        await store.events(REF)
-    assert CANARY not in str(refusal.value)
+        await store.find_events(REF, ["m2"])
+    assert CANARY not in str(refusal.value) + caplog.text
     assert refusal.value.__cause__ is None
 
 

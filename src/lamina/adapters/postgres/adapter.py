@@ -250,6 +250,11 @@ class PostgresAdapter(MemoryAdapter):
 
         await self._write(scope, lambda collection: writing.save_meta(collection, key, value, expected=wanted, now=now))
 
+    async def save_meta_many(self, scope: Scope, keys: Sequence[str], value: str, now: datetime) -> None:
+        for key in keys:
+            check_meta(key, value)
+        await self._write(scope, lambda collection: writing.save_meta_many(collection, keys, value, now=now))
+
     async def check_tenant(self, tenant: str) -> builtins.list[str]:
         """Look one tenant's memories over; what is wrong, in plain words. Empty if they are sound. Reads everything."""
         return await self._read(Scope(tenant), checking.find_contradictions)

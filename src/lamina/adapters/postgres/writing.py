@@ -31,6 +31,10 @@ __all__ = ["Locked", "change", "drop_embeddings", "save_meta", "touch"]
 
 T = TypeVar("T")
 
+_SAVE_META: Final = (
+    "INSERT INTO {meta} (tenant, key, value, saved_at) SELECT %s, unnest(%s::text[]), %s, %s"
+    " ON CONFLICT (tenant, key) DO UPDATE SET value = excluded.value, saved_at = excluded.saved_at"
+)
 _ASSIGNED: Final = ", ".join(f"{name} = %s{'::jsonb' if name == 'metadata' else ''}" for name in COLUMNS)
 
 
@@ -136,11 +140,13 @@ def save_meta(
     """
     locked, meta = lock(collection, lambda: ask_for_meta(collection, expected))
     _expect(expected, meta)
-    statement = (
-        "INSERT INTO {meta} (tenant, key, value, saved_at) VALUES (%s, %s, %s, %s)"
-        " ON CONFLICT (tenant, key) DO UPDATE SET value = excluded.value, saved_at = excluded.saved_at"
-    )
-    collection.execute(statement, (locked.key, key, value, now))
+    collection.execute(_SAVE_META, (locked.key, [key], value, now))
+
+
+def save_meta_many(collection: Collection, keys: Sequence[str], value: str, *, now: datetime) -> None:
+    """Keep the text, which passed `check_meta`, under each of the keys."""
+    locked, _ = lock(collection, lambda: ask_for_meta(collection, {}))
+    collection.execute(_SAVE_META, (locked.key, list(dict.fromkeys(keys)), value, now))
 
 
 def _write(collection: Collection, locked: Locked, changes: Sequence[Change]) -> None:

@@ -272,6 +272,11 @@ class SqliteAdapter(MemoryAdapter):
 
         await self._write(change)
 
+    async def save_meta_many(self, scope: Scope, keys: Sequence[str], value: str, now: datetime) -> None:
+        for key in keys:
+            check_meta(key, value)
+        await self._write(lambda writing: writing.save_meta_many(scope, keys, value, now))
+
     async def check(self) -> builtins.list[str]:
         """Look the whole file over; what is wrong, in plain words. Empty if it is sound.
 

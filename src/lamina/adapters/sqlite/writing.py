@@ -178,6 +178,14 @@ class Writing:
         query = "INSERT OR REPLACE INTO {meta} (tenant, key, value, saved_at) VALUES (?, ?, ?, ?)"
         self._collection.execute(query, (scope.tenant, key, value, to_micros(now)))
 
+    def save_meta_many(self, scope: Scope, keys: Sequence[str], value: str, now: datetime) -> None:
+        """Keep the text, which passed `check_meta`, under each of the keys."""
+        query = (
+            "INSERT OR REPLACE INTO {meta} (tenant, key, value, saved_at) "
+            "SELECT ?1, each.value, ?2, ?3 FROM json_each(?4) AS each"
+        )
+        self._collection.execute(query, (scope.tenant, value, to_micros(now), json.dumps(list(keys))))
+
     def flush(self) -> None:
         """Write what was gathered."""
         changed = {partition_of(key) for key in (*self._new_texts, *self._changed_texts)}

@@ -151,7 +151,7 @@ async def _is_alike(response: KeptResponse, body: Body) -> bool:
 
 def _reused() -> Problem:
     detail = "The key was used for another request. Make a new key for each request."
-    return Problem(422, "idempotency_key_reused", "The key belongs to another request", detail)
+    return Problem(409, "idempotency_key_reused", "The key belongs to another request", detail)
 
 
 def _digest(parts: list[Any]) -> str:

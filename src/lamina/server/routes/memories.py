@@ -26,6 +26,7 @@ from lamina.server.wire.memories import (
     Recall,
     Recalled,
     Released,
+    SourceToForget,
     Stored,
     StoredMany,
     Superseding,
@@ -102,22 +103,29 @@ async def forget_memories(caller: Writer, body: Forget) -> Counted:
 @router.post("/quarantine", summary="Take a source out of recall")
 async def quarantine_source(caller: Writer, body: OfSource) -> Quarantined:
     """With all that was made from it. Nothing is deleted: the release of its `id` undoes it."""
-    engine = caller.kernel.memory_engine
     given = {"source": body.source, "prefix": body.prefix, "owner": caller.owner(body.owner)}
-    return Quarantined.of(await engine.quarantine(**given))
+    return Quarantined.of(await caller.kernel.quarantine(**given))
 
 
 @router.get("/quarantine", summary="What is in quarantine")
 async def list_quarantined(caller: Reader, owner: Name | None = None) -> AllQuarantined:
     """By the act that put it there, the first first."""
-    acts = await caller.kernel.memory_engine.quarantined(owner=caller.owner(owner))
+    acts = await caller.kernel.quarantined(owner=caller.owner(owner))
     return AllQuarantined(data=[Quarantined.of(each) for each in acts])
 
 
 @router.post("/release", summary="Undo a quarantine")
 async def release_source(caller: Writer, body: ToRelease) -> Released:
     """What it took out is recalled again."""
-    return Released(ids=await caller.kernel.memory_engine.release(body.id, owner=caller.owner(body.owner)))
+    return Released(ids=await caller.kernel.release(body.id, owner=caller.owner(body.owner)))
+
+
+@router.post("/forget-source", summary="Forget a source")
+async def forget_from_source(caller: Writer, body: SourceToForget) -> Counted:
+    """Delete what a quarantine would take out, for good; with `dry_run` it is only counted."""
+    owner = caller.owner(body.owner)
+    count = await caller.kernel.forget_source(source=body.source, prefix=body.prefix, owner=owner, dry_run=body.dry_run)
+    return Counted(count=count, dry_run=body.dry_run)
 
 
 @router.get("/{id}", summary="One memory")

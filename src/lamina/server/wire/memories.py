@@ -41,6 +41,7 @@ __all__ = [
     "Recalled",
     "Released",
     "Selection",
+    "SourceToForget",
     "Stored",
     "StoredMany",
     "Superseding",
@@ -210,6 +211,12 @@ class OfSource(StrictBody):
     owner: Name | None = None
 
 
+class SourceToForget(OfSource):
+    """The source, or how the names of several begin; `dry_run` only counts."""
+
+    dry_run: Flag = False
+
+
 class ToRelease(StrictBody):
     """The quarantine to undo."""
 
@@ -218,13 +225,14 @@ class ToRelease(StrictBody):
 
 
 class Quarantined(BaseModel):
-    """What one quarantine took out of recall: ids of what came from the source, and of what was made from that."""
+    """What one quarantine took out: ids of memories from the source, of those made from it, and of documents."""
 
     id: str
     at: datetime
     source: str
     from_source: list[str]
     derived: list[str]
+    documents: list[str]
 
     @classmethod
     def of(cls, receipt: QuarantineReceipt) -> Self:
@@ -239,7 +247,7 @@ class AllQuarantined(BaseModel):
 
 
 class Released(BaseModel):
-    """The memories that are recalled again."""
+    """The memories and documents that are found again."""
 
     ids: list[str]
 

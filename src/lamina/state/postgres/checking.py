@@ -7,15 +7,13 @@ from typing import Any, Final, LiteralString
 
 from lamina.databases.postgres.schema import Session
 from lamina.errors import StoreDamaged
+from lamina.state.looking_over import find_unreadable, look_over_packs
 from lamina.state.postgres.pack_due import due_of, reckon_pack
 from lamina.state.postgres.pack_reading import memories_of
 from lamina.state.postgres.pack_rows import pack_of
 from lamina.state.postgres.rows import document_of, event_of, summary_of, thread_of
 
-__all__ = ["SHOWN", "find_contradictions", "find_contradictions_of_packs", "repair_packs", "repair_state"]
-
-SHOWN: Final = 5
-"""Most findings of one kind; more of the same tell nothing new."""
+__all__ = ["find_contradictions", "find_contradictions_of_packs", "repair_packs", "repair_state"]
 
 _LIVE: Final[LiteralString] = (
     "SELECT t.key, count(m.index) AS live, coalesce(sum(m.tokens), 0) AS tokens FROM {schema}.threads AS t"
@@ -90,14 +88,7 @@ def find_contradictions(session: Session) -> list[str]:
     """What is wrong with threads and documents, of all tenants; nothing if all is well. Reads everything."""
     findings = _counted(session, _STATE)
     for query, read in _ROWS.items():
-        unreadable = 0
-        for row in session.execute(query, {"tenant": ""}):
-            try:
-                read(row)
-            except StoreDamaged as error:
-                unreadable += 1
-                if unreadable <= SHOWN:
-                    findings.append(error.problem)
+        findings += find_unreadable(session.execute(query, {"tenant": ""}), read)
     return findings
 
 
@@ -109,25 +100,14 @@ def repair_state(session: Session) -> list[str]:
 
 def find_contradictions_of_packs(session: Session) -> list[str]:
     """What is wrong with the packs of the transaction's tenant; nothing if all is well. Reads everything."""
-    findings = _counted(session, _PACKS)
-    unreadable: list[str] = []
-    wrongly_due = 0
-    for row in session.execute("SELECT {pack} FROM {schema}.pack_heads AS p").fetchall():
-        try:
-            pack = pack_of(row)
-        except StoreDamaged as error:
-            unreadable.append(error.problem)
-            continue
-        query = "SELECT key, due_at FROM {schema}.pack_memories WHERE pack = %s"
-        for key, due_at in session.execute(query, (row[0],)).fetchall():
-            try:
-                [(_, memory)] = memories_of(session, [key], with_content=True)
-                wrongly_due += due_of(memory, pack) != due_at
-            except StoreDamaged as error:
-                unreadable.append(error.problem)
-    if wrongly_due:
-        findings.append(f"{wrongly_due} memories are said to be due at another time than they are")
-    return findings + unreadable[:SHOWN]
+    due: LiteralString = "SELECT key, due_at FROM {schema}.pack_memories WHERE pack = %s"
+    return _counted(session, _PACKS) + look_over_packs(
+        session.execute("SELECT {pack} FROM {schema}.pack_heads AS p").fetchall(),
+        read_pack=pack_of,
+        memories=lambda pack: session.execute(due, (pack,)).fetchall(),
+        read_memory=lambda key: memories_of(session, [key], with_content=True)[0][1],
+        due_of=due_of,
+    )
 
 
 def repair_packs(session: Session) -> list[str]:

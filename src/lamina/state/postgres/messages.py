@@ -7,10 +7,11 @@ from datetime import datetime
 
 from lamina.databases.postgres.schema import Session
 from lamina.domain.storable import is_same_event, placed_event
-from lamina.domain.thread import Thread, ThreadEvent, ThreadRef, ThreadStatus
+from lamina.domain.thread import Events, Thread, ThreadEvent, ThreadRef, ThreadStatus
 from lamina.errors import ThreadArchivedError, ThreadNotFound
-from lamina.state.postgres.rows import event_of, naming, values_of_event
+from lamina.state.postgres.rows import event_of, index_of, naming, values_of_event
 from lamina.state.postgres.threads import lock_thread, make_thread
+from lamina.state.reading_events import read_events
 
 __all__ = [
     "append",
@@ -85,15 +86,24 @@ def _newest_id(session: Session, key: int) -> str | None:
 
 def events(
     session: Session, ref: ThreadRef, *, after: int, before: int | None, limit: int | None, newest: bool
-) -> list[ThreadEvent]:
+) -> Events:
     """As `StateStore.events`."""
     query = "SELECT {event} FROM {schema}.messages WHERE {of_thread} AND index > %(after)s"
     if before is not None:
         query += " AND index < %(before)s"
     query += " ORDER BY index DESC" if newest else " ORDER BY index"
     parameters = naming(ref) | {"after": after, "before": before, "limit": limit}
-    found = [event_of(row) for row in session.execute(query + " LIMIT %(limit)s", parameters)]
-    return found[::-1] if newest else found
+    rows = session.execute(query + " LIMIT %(limit)s", parameters).fetchall()
+    found = read_events(rows, event_of, index_of)
+    if found.unreadable and len(rows) == limit:  # those do not count: as many as they are come from behind
+        edge = index_of(rows[-1])
+        after, before = (after, edge) if newest else (edge, before)
+        more = events(session, ref, after=after, before=before, limit=len(found.unreadable), newest=newest)
+        joined = [*more, *reversed(found)] if newest else [*found, *more]
+        return Events(joined, sorted([*found.unreadable, *more.unreadable]))
+    if newest:
+        found.reverse()
+    return found
 
 
 def find_events(session: Session, ref: ThreadRef, ids: Sequence[str]) -> list[ThreadEvent]:
@@ -102,13 +112,13 @@ def find_events(session: Session, ref: ThreadRef, ids: Sequence[str]) -> list[Th
     return [event_of(row) for row in session.execute(query, naming(ref) | {"ids": list(ids)})]
 
 
-def system_events(session: Session, ref: ThreadRef, before: int) -> list[ThreadEvent]:
+def system_events(session: Session, ref: ThreadRef, before: int) -> Events:
     """As `StateStore.system_events`."""
     query = (
         "SELECT {event} FROM {schema}.messages WHERE {of_thread} AND role = 'system'"
         " AND index < %(before)s ORDER BY index"
     )
-    return [event_of(row) for row in session.execute(query, naming(ref) | {"before": before})]
+    return read_events(session.execute(query, naming(ref) | {"before": before}), event_of, index_of)
 
 
 def replace_events(

@@ -16,6 +16,7 @@ __all__ = [
     "FRAGMENTS",
     "document_of",
     "event_of",
+    "index_of",
     "mapping",
     "naming",
     "readable",
@@ -75,6 +76,11 @@ def event_of(row: Row) -> ThreadEvent:
         found = message_from_json(message)
         found.index = index
         return ThreadEvent(found, mapping(state), tokens, counter)
+
+
+def index_of(row: Row) -> int:
+    """The index of the message in a row of `{event}`, whatever else is in it."""
+    return int(row[0])
 
 
 def values_of_event(event: ThreadEvent) -> tuple[Any, ...]:

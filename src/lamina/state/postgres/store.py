@@ -26,7 +26,7 @@ from lamina.domain.storable import (
     storable_thread,
 )
 from lamina.domain.text import check_name
-from lamina.domain.thread import Summary, Thread, ThreadEvent, ThreadKind, ThreadRef, ThreadStatus
+from lamina.domain.thread import Events, Summary, Thread, ThreadEvent, ThreadKind, ThreadRef, ThreadStatus
 from lamina.domain.validation import check_instant
 from lamina.ports.state_store import StateStore
 from lamina.state.postgres import checking, documents, messages, summaries, threads
@@ -130,7 +130,7 @@ class PostgresStateStore(JoinedStore, StateStore):
         before: int | None = None,
         limit: int | None = None,
         newest: bool = False,
-    ) -> list[ThreadEvent]:
+    ) -> Events:
         check_range(ref, after, before, limit)
         return await self._read(
             lambda session: messages.events(session, ref, after=after, before=before, limit=limit, newest=newest)
@@ -141,7 +141,7 @@ class PostgresStateStore(JoinedStore, StateStore):
         possible = possible_ids(ids)
         return await self._read(lambda session: messages.find_events(session, ref, possible))
 
-    async def system_events(self, ref: ThreadRef, *, before: int) -> list[ThreadEvent]:
+    async def system_events(self, ref: ThreadRef, *, before: int) -> Events:
         check_range(ref, before, before, None)
         return await self._read(lambda session: messages.system_events(session, ref, before))
 

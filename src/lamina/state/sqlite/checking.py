@@ -6,13 +6,10 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from lamina.errors import StoreDamaged
+from lamina.state.looking_over import SHOWN, find_unreadable
 from lamina.state.sqlite.rows import DOCUMENT, EVENT, SUMMARY, THREAD, document_of, event_of, summary_of, thread_of
 
-__all__ = ["SHOWN", "find_contradictions"]
-
-SHOWN: Final = 5
-"""Most findings of one kind; more of the same tell nothing new."""
+__all__ = ["find_contradictions"]
 
 _COUNTED: Final = {
     "messages belong to no thread": """
@@ -55,12 +52,5 @@ def find_contradictions(connection: sqlite3.Connection) -> list[str]:
         if wrong:
             findings.append(f"{wrong} {meaning}")
     for table, (columns, read) in _READ.items():
-        unreadable = 0
-        for row in connection.execute(f"SELECT {columns} FROM {table}"):  # noqa: S608 - our own names
-            try:
-                read(row)
-            except StoreDamaged as error:
-                unreadable += 1
-                if unreadable <= SHOWN:
-                    findings.append(error.problem)
+        findings += find_unreadable(connection.execute(f"SELECT {columns} FROM {table}"), read)  # noqa: S608 - our own names
     return findings

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import datetime
 from typing import Final
 
 from lamina.domain.instants import to_micros
 from lamina.domain.storable import MAX_INDEX, is_same_event, placed_event
-from lamina.domain.thread import Thread, ThreadEvent, ThreadRef, ThreadStatus
+from lamina.domain.thread import Events, Thread, ThreadEvent, ThreadRef, ThreadStatus
 from lamina.errors import ThreadArchivedError, ThreadNotFound
-from lamina.state.sqlite.rows import EVENT, event_of, key_of, values_of_event
+from lamina.state.reading_events import read_events
+from lamina.state.sqlite.rows import EVENT, event_of, index_of, key_of, values_of_event
 from lamina.state.sqlite.threads import create_thread, find_thread
 
 __all__ = [
@@ -89,24 +91,27 @@ def events(
     before: int | None,
     limit: int | None,
     newest: bool,
-) -> list[ThreadEvent]:
+) -> Events:
     """As `StateStore.events`."""
     found = find_thread(connection, ref)
     if found is None:
-        return []
+        return Events()
     thread, _ = found
     end = MAX_INDEX + 1 if before is None else min(before, MAX_INDEX + 1)
-    query = f"{_BETWEEN} {'DESC' if newest else 'ASC'} LIMIT ?"
     start = min(after, MAX_INDEX)
-    row = (key_of(thread, start), key_of(thread, end), -1 if limit is None else limit)
-    rows = connection.execute(query, row).fetchall()
-    return [event_of(row) for row in (reversed(rows) if newest else rows)]
+    # Without a LIMIT: rows come one by one as they are asked for, and those that cannot be read do not count.
+    rows = connection.execute(f"{_BETWEEN} {'DESC' if newest else 'ASC'}", (key_of(thread, start), key_of(thread, end)))
+    with closing(rows):
+        read = read_events(rows, event_of, index_of, limit)
+    if newest:
+        read.reverse()
+    return read
 
 
-def events_after(connection: sqlite3.Connection, thread: int, after: int) -> list[ThreadEvent]:
+def events_after(connection: sqlite3.Connection, thread: int, after: int) -> Events:
     """All events of the thread of this key with a greater index, in order."""
     keys = (key_of(thread, after), key_of(thread, MAX_INDEX + 1))
-    return [event_of(row) for row in connection.execute(f"{_BETWEEN} ASC", keys)]
+    return read_events(connection.execute(f"{_BETWEEN} ASC", keys), event_of, index_of)
 
 
 def find_events(connection: sqlite3.Connection, ref: ThreadRef, ids: Sequence[str]) -> list[ThreadEvent]:
@@ -121,16 +126,17 @@ def find_events(connection: sqlite3.Connection, ref: ThreadRef, ids: Sequence[st
     return [event_of(row) for row in connection.execute(query, (found[0], json.dumps(list(ids))))]
 
 
-def system_events(connection: sqlite3.Connection, ref: ThreadRef, before: int) -> list[ThreadEvent]:
+def system_events(connection: sqlite3.Connection, ref: ThreadRef, before: int) -> Events:
     """As `StateStore.system_events`."""
     found = find_thread(connection, ref)
-    return [] if found is None else system_events_before(connection, found[0], before)
+    return Events() if found is None else system_events_before(connection, found[0], before)
 
 
-def system_events_before(connection: sqlite3.Connection, thread: int, before: int) -> list[ThreadEvent]:
+def system_events_before(connection: sqlite3.Connection, thread: int, before: int) -> Events:
     """The events of the role system in the thread of this key with a smaller index, in order."""
     query = f"SELECT {EVENT} FROM lamina_messages WHERE thread = ? AND key < ? AND role = 'system' ORDER BY key"  # noqa: S608
-    return [event_of(row) for row in connection.execute(query, (thread, key_of(thread, min(before, MAX_INDEX + 1))))]
+    rows = connection.execute(query, (thread, key_of(thread, min(before, MAX_INDEX + 1))))
+    return read_events(rows, event_of, index_of)
 
 
 def replace_events(

@@ -6,8 +6,7 @@ import sqlite3
 from typing import Final
 
 from lamina.domain.pack import SUPERSEDES
-from lamina.errors import StoreDamaged
-from lamina.state.sqlite.checking import SHOWN
+from lamina.state.looking_over import SHOWN, look_over_packs
 from lamina.state.sqlite.pack_due import due_of
 from lamina.state.sqlite.pack_reading import memories_of
 from lamina.state.sqlite.pack_rows import PACK, pack_of
@@ -49,21 +48,11 @@ def find_contradictions_of_packs(connection: sqlite3.Connection) -> list[str]:
         (wrong,) = connection.execute(query).fetchone()
         if wrong:
             findings.append(f"{wrong} {meaning}")
-    unreadable: list[str] = []
-    wrongly_due = 0
-    for row in connection.execute(f"SELECT {PACK} FROM lamina_pack_heads AS p").fetchall():  # noqa: S608
-        try:
-            pack = pack_of(row)
-        except StoreDamaged as error:
-            unreadable.append(error.problem)
-            continue
-        rows = connection.execute("SELECT key, due_at FROM lamina_pack_memories WHERE pack = ?", (row[0],))
-        for key, due_at in rows.fetchall():
-            try:
-                [(_, memory)] = memories_of(connection, [key], with_content=True)
-                wrongly_due += due_of(memory, pack) != due_at
-            except StoreDamaged as error:
-                unreadable.append(error.problem)
-    if wrongly_due:
-        findings.append(f"{wrongly_due} memories are said to be due at another time than they are")
-    return findings + unreadable[:SHOWN]
+    due = "SELECT key, due_at FROM lamina_pack_memories WHERE pack = ?"
+    return findings + look_over_packs(
+        connection.execute(f"SELECT {PACK} FROM lamina_pack_heads AS p").fetchall(),  # noqa: S608
+        read_pack=pack_of,
+        memories=lambda pack: connection.execute(due, (pack,)).fetchall(),
+        read_memory=lambda key: memories_of(connection, [key], with_content=True)[0][1],
+        due_of=due_of,
+    )

@@ -20,6 +20,7 @@ __all__ = [
     "THREAD",
     "document_of",
     "event_of",
+    "index_of",
     "key_of",
     "loaded",
     "readable",
@@ -92,6 +93,11 @@ def event_of(row: Sequence[Any]) -> ThreadEvent:
         found = message_from_json(json.loads(message))
         found.index = key & _INDEX
         return ThreadEvent(found, _object(state), tokens, counter)
+
+
+def index_of(row: Sequence[Any]) -> int:
+    """The index of the message in a row of `EVENT`, whatever else is in it."""
+    return int(row[0]) & _INDEX
 
 
 def values_of_event(event: ThreadEvent) -> tuple[Any, ...]:

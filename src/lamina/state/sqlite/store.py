@@ -26,7 +26,7 @@ from lamina.domain.storable import (
     storable_thread,
 )
 from lamina.domain.text import check_name
-from lamina.domain.thread import LiveThread, Summary, Thread, ThreadEvent, ThreadKind, ThreadRef, ThreadStatus
+from lamina.domain.thread import Events, LiveThread, Summary, Thread, ThreadEvent, ThreadKind, ThreadRef, ThreadStatus
 from lamina.domain.validation import check_instant
 from lamina.errors import StoreDamaged
 from lamina.ports.state_store import StateStore
@@ -129,7 +129,7 @@ class SqliteStateStore(JoinedStore, StateStore):
         before: int | None = None,
         limit: int | None = None,
         newest: bool = False,
-    ) -> list[ThreadEvent]:
+    ) -> Events:
         check_range(ref, after, before, limit)
         return await self._read(
             lambda connection: messages.events(connection, ref, after=after, before=before, limit=limit, newest=newest)
@@ -140,7 +140,7 @@ class SqliteStateStore(JoinedStore, StateStore):
         possible = possible_ids(ids)
         return await self._read(lambda connection: messages.find_events(connection, ref, possible))
 
-    async def system_events(self, ref: ThreadRef, *, before: int) -> list[ThreadEvent]:
+    async def system_events(self, ref: ThreadRef, *, before: int) -> Events:
         check_range(ref, before, before, None)
         return await self._read(lambda connection: messages.system_events(connection, ref, before))
 

@@ -6,7 +6,7 @@ import sqlite3
 from datetime import datetime
 
 from lamina.domain.instants import to_micros
-from lamina.domain.thread import LiveThread, Summary, ThreadRef
+from lamina.domain.thread import Events, LiveThread, Summary, ThreadRef
 from lamina.errors import InvalidInput
 from lamina.state.sqlite.messages import count_live, events_after, system_events_before
 from lamina.state.sqlite.rows import SUMMARY, summary_of, values_of_summary
@@ -67,8 +67,8 @@ def live(connection: sqlite3.Connection, ref: ThreadRef, *, with_events: bool) -
     return LiveThread(
         head=head,
         summary=next(iter(_newest(connection, thread, 1)), None) if folded else None,
-        system=system_events_before(connection, thread, folded + 1) if folded else [],
-        events=events_after(connection, thread, folded) if with_events else [],
+        system=system_events_before(connection, thread, folded + 1) if folded else Events(),
+        events=events_after(connection, thread, folded) if with_events else Events(),
         count=count,
         tokens=tokens,
     )

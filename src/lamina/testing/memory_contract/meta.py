@@ -26,6 +26,8 @@ class MetaContract:
 
     async def test_what_is_kept_about_a_tenant_is_no_memory(self, adapter: MemoryAdapter) -> None:
         await put(adapter, memory())
+        await adapter.save_meta_many(MINE, ["a", "b", "fingerprint"], "the same harbour", NOW)
+        assert [await adapter.load_meta(MINE, key) for key in "ab"] == ["the same harbour"] * 2
         await adapter.save_meta(MINE, "fingerprint", "the harbour model", NOW)
         await adapter.save_meta(Scope("acme", "bob"), "fingerprint", "the harbour model, again", NOW)
         assert await adapter.load_meta(Scope("acme"), "fingerprint") == "the harbour model, again"

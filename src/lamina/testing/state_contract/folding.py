@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lamina.domain.message import Role
-from lamina.domain.thread import ThreadStatus
+from lamina.domain.thread import Events, ThreadStatus
 from lamina.errors import InvalidInput
 from lamina.ports.state_store import StateStore
 from lamina.testing.state_contract.material import NOW, REF, begin, event, fill, said, second, summary
@@ -42,7 +42,7 @@ class FoldingContract:
             assert now.system == (await store.system_events(REF, before=number + 1) if number else [])
             assert now.events == await store.events(REF, after=number)
             assert (now.count, now.tokens) == await store.live_size(REF)
-            now.events = []
+            now.events = Events()
             assert sized == now
 
     async def test_messages_that_came_meanwhile_survive(self, store: StateStore) -> None:
