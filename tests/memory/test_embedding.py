@@ -213,7 +213,7 @@ class TestTwoEnginesOnOneFile:
         await first.forget(id)
         second = await open_engine(**file, embed=Rotated())
         await second.reembed()
-        report = await first.restore([entry], fingerprint=Fingerprint("testing", "hashing", 256))
+        report = await first.restore([entry], fingerprint=Fingerprint("testing", "hashing", 256), revive=True)
         assert (report.written, report.without_vector) == (1, 1)
         assert (await second.stats()).without_embedding == 1
 
