@@ -57,7 +57,7 @@ async def test_memories_and_conversations_share_one_file_and_one_writing_thread(
     assert ids(await listed(adapter)) == ["m1"]
     assert ids(await listed(chunks)) == ["c1"]
     assert await said(store) == ["m1", "m2", "m3"]
-    assert versions(file) == {"lamina_memories": 3, "chunks": 3, "lamina_state": 1}
+    assert versions(file) == {"lamina_memories": 4, "chunks": 4, "lamina_state": 1}
     assert await adapter.check() == await chunks.check() == await store.check() == []
     for each in (adapter, chunks, store):
         await each.close()
@@ -181,7 +181,7 @@ async def test_each_users_tables_are_migrated_on_their_own(file: Path) -> None:
         assert await said(store) == ["m1", "m2"]
         await store.append(REF, [event("m3")], now=NOW)
     await adapter.close()
-    assert versions(file) == {"lamina_memories": 4, "lamina_state": 1}
+    assert versions(file) == {"lamina_memories": 5, "lamina_state": 1}
     async with NewerState(file) as newer:
         assert await said(newer) == ["m1", "m2", "m3"]
     copies = sorted(path.name for path in file.parent.iterdir() if "backup" in path.name)
