@@ -47,7 +47,7 @@ _PRAGMAS: Final = (
     "cell_size_check = ON",
     "synchronous = FULL",  # an acknowledged write survives a power cut
     "journal_size_limit = 67108864",
-    "cache_size = -8192",  # 8 MB: the codes of a few owners, which are read by every search
+    "cache_size = -8192",  # 8 MB: what one transaction changes should fit
 )
 _creating: Final = threading.Lock()
 
@@ -140,6 +140,8 @@ def connect(location: Location, *, writes: bool) -> sqlite3.Connection:
                 _switch_to_wal(connection, location)
             elif not writes:
                 connection.execute("PRAGMA query_only = ON")
+                # What searches come back to is kept above SQLite; and the system has the file's pages, too.
+                connection.execute("PRAGMA cache_size = -1024")
         except BaseException:
             connection.close()
             raise
