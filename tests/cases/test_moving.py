@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from lamina.errors import AdapterError, Conflict
 from lamina.importers.copying import copy_memories
 from lamina.importers.ndjson import export_ndjson, import_ndjson
 
@@ -132,5 +134,46 @@ async def test_a_memory_that_changed_while_it_was_to_be_deleted_stays_and_is_not
     engine.adapter.delete_many, engine.adapter.save_meta_many = late, counted
     assert await engine.forget_where(tags=["colour"]) == 49
     assert [entry.id async for entry in engine.scan()] == [ids[7]]
-    assert (await engine.erased_at(id=ids[7]), calls) == (None, [49])
+    assert (await engine.erased_at(id=ids[7]), calls) == (None, [50, 1])
     assert await engine.erased_at(id=ids[8]) is not None
+
+
+@pytest.mark.case("B76")
+async def test_a_memory_that_changed_while_it_alone_was_to_be_deleted_is_not_marked(open_engine, tmp_path):
+    engine = await open_engine(path=tmp_path / "lamina.db")
+    id = await engine.store("grey")
+    delete = engine.adapter.delete
+
+    async def late(scope, going, **options):
+        await engine.adapter.update(scope, going, {"content": "green"})
+        return await delete(scope, going, **options)
+
+    engine.adapter.delete = late
+    with pytest.raises(Conflict):
+        await engine.forget(id, expected_revision=1)
+    assert ((await engine.get(id)).content, await engine.erased_at(id=id)) == ("green", None)
+
+
+@pytest.mark.case("B76")
+@pytest.mark.parametrize("fails", ["save_meta_many", "delete", "delete_many"])
+async def test_what_is_forgotten_again_after_a_failure_stays_deleted(open_engine, clock, tmp_path, fails):
+    engine = await open_engine(path=tmp_path / "lamina.db")
+    for id in ("one", "tagged"):
+        await engine.store(f"{id} is grey", id=id, tags=[id])
+    file = await exported(engine, tmp_path / "older.ndjson")
+    clock.advance(60)
+
+    async def broken(*_, **__):
+        raise AdapterError("sqlite", "disk I/O error", "Ask again.")
+
+    asked = [lambda: engine.forget("one"), lambda: engine.forget_where(tags=["tagged"])]
+    setattr(engine.adapter, fails, broken)
+    for forget in asked:
+        with suppress(AdapterError):
+            await forget()
+    delattr(engine.adapter, fails)
+    for forget in asked:
+        await forget()
+    assert await engine.count() == 0
+    assert (await import_ndjson(engine, file)).erased == 2
+    assert await engine.count() == 0

@@ -73,8 +73,8 @@ async def copy(
             stack.push_async_callback(adapter.close)
             await adapter.initialize()
         with output.progress_bar("Copying") as progress:
-            tenant, how = session.settings.config.memory.tenant, {"overwrite": overwrite, "revive": revive}
-            report = await copy_memories(source, target, tenant, progress=progress, **how)
+            tenant = session.settings.config.memory.tenant
+            report = await copy_memories(source, target, tenant, overwrite=overwrite, revive=revive, progress=progress)
     if session.as_json:
         output.print_json(dataclasses.asdict(report))
         return

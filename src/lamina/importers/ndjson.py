@@ -191,8 +191,9 @@ class _Importer:
         for memory in memories:
             by_fingerprint.setdefault(memory.fingerprint, []).append(memory.entry)
         for fingerprint, entries in by_fingerprint.items():
-            how: dict[str, Any] = {"replace": self._replace, "revive": self._revive, "fingerprint": fingerprint}
-            done = await self._engine.restore(entries, **how)
+            done = await self._engine.restore(
+                entries, replace=self._replace, fingerprint=fingerprint, revive=self._revive
+            )
             self.report.erased += done.erased
             self.report.written += done.written
             self.report.skipped += done.skipped

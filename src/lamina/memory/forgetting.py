@@ -12,7 +12,7 @@ from typing import Final
 from lamina.domain.filters import Expiry, MemoryFilter
 from lamina.domain.memory import MemoryEntry
 from lamina.domain.scope import Scope
-from lamina.errors import LaminaError
+from lamina.errors import Conflict, LaminaError
 from lamina.memory.decay import DecayReport, check_decay, decayed
 from lamina.memory.reading import count, pages
 from lamina.memory.runtime import Runtime
@@ -20,7 +20,7 @@ from lamina.memory.superseding import Superseder
 from lamina.memory.tombstones import Tombstones
 from lamina.ports.events import EventName
 from lamina.ports.hooks import ForgetReason
-from lamina.ports.memory_adapter import Update, check_revision
+from lamina.ports.memory_adapter import MemoryAdapter, Update, check_revision
 from lamina.telemetry import memory_operation, place_of
 
 __all__ = ["Forgetter"]
@@ -57,10 +57,14 @@ class Forgetter:
             return False
         store, entry = found
         check_revision(entry, expected_revision)
+        await self._mark([entry])
         await self._superseder.release([entry])  # first, so that what fails in between hides nothing
-        gone = await store.delete(scope, id, expected_revision=expected_revision)
+        try:
+            gone = await store.delete(scope, id, expected_revision=expected_revision)
+        except Conflict:
+            await self._unmark_what_stays(store, scope, [entry])
+            raise
         if gone:
-            await self._mark([entry])
             await self._forgotten([entry], ForgetReason.EXPLICIT)
         return gone
 
@@ -80,13 +84,16 @@ class Forgetter:
             async with aclosing(pages(store, scope, filter)) as walk:
                 async for page in walk:
                     batch = page[:left]
+                    if reason is ForgetReason.FILTER:
+                        await self._mark(batch)
                     if reason is not ForgetReason.CLEARED:
                         await self._superseder.release(batch)
                     gone = await store.delete_many(scope, [entry.id for entry in batch], filter=filter)
                     deleted += sum(gone)
-                    forgotten = [entry for entry, was_there in zip(batch, gone, strict=True) if was_there]
                     if reason is ForgetReason.FILTER:
-                        await self._mark(forgotten)
+                        kept = [entry for entry, was_there in zip(batch, gone, strict=True) if not was_there]
+                        await self._unmark_what_stays(store, scope, kept)
+                    forgotten = [entry for entry, was_there in zip(batch, gone, strict=True) if was_there]
                     await self._forgotten(forgotten, reason)
                     left -= len(batch)
                     if not left:
@@ -101,10 +108,10 @@ class Forgetter:
                 going = [entry for id in ids if (entry := await store.get(scope, id)) is not None]
                 if not going:
                     continue
+                await self._mark(going)
                 await self._superseder.release(going)
                 gone = await store.delete_many(scope, [entry.id for entry in going])
                 forgotten = [entry for entry, was_there in zip(going, gone, strict=True) if was_there]
-                await self._mark(forgotten)
                 await self._forgotten(forgotten, ForgetReason.FILTER)
                 deleted += sum(gone)
             operation.count = deleted
@@ -113,10 +120,15 @@ class Forgetter:
     async def _mark(self, entries: Sequence[MemoryEntry]) -> None:
         """Mark what somebody deletes, so that an older export does not bring it back.
 
-        After it is deleted, so that what changed at that moment and stays has none. What expires, or goes because all
-        of the tenant does, is not marked.
+        Before it is deleted: what fails in between leaves a mark of what is asked for again, and never something gone
+        without one. What expires, or goes because all of the tenant does, is not marked.
         """
         await self.tombstones.put_memories([entry.id for entry in entries], self._runtime.clock())
+
+    async def _unmark_what_stays(self, store: MemoryAdapter, scope: Scope, entries: Sequence[MemoryEntry]) -> None:
+        """Take back the marks of what changed at that moment and is there still; what another deleted keeps its own."""
+        stays = [entry.id for entry in entries if await store.get(scope, entry.id) is not None]
+        await self.tombstones.lift_memories(stays, self._runtime.clock())
 
     async def clear(self) -> int:
         """Delete everything of the tenant, expired ones too; how much there was."""

@@ -82,9 +82,9 @@ class Legs:
         found = Found() if at_once is None else Found([*at_once.by_vector])
         if search.vector is None:
             return found
+        options = search_options(search.request, pool, include_embeddings=self.has_parts(search.request.query))
         try:
             for store in stores:
-                options = search_options(search.request, pool, include_embeddings=self.has_parts(search.request.query))
                 if _is_native(store, Capability.VECTOR, options):
                     found.hits += await store.search_by_vector(search.vector, options)
                 else:

@@ -25,6 +25,7 @@ __all__ = ["Tombstones"]
 
 _KEY: Final = "erasure-key"
 _PREFIX: Final = "erased-"
+_LIFTED: Final = "lifted"
 _BYTES: Final = 32
 
 Kind: TypeAlias = Literal["owner", "memory"]
@@ -50,9 +51,15 @@ class Tombstones:
             marks = [await self._mark("memory", id, now) for id in ids]
             await self._adapter.save_meta_many(self._scope, marks, now.isoformat(), now)
 
+    async def lift_memories(self, ids: Sequence[str], now: datetime) -> None:
+        """Take the marks of these memories back, which are there still."""
+        if ids:
+            marks = [await self._mark("memory", id, now) for id in ids]
+            await self._adapter.save_meta_many(self._scope, marks, _LIFTED, now)
+
     async def erased(self, entries: Collection[MemoryEntry]) -> set[str]:
         """The ids of those that were stored before they, or what they copy, or all of their owner's, was deleted."""
-        if self._key is None and await self._adapter.load_meta(self._scope, _KEY) is None:
+        if not await self._has_key():
             return set()
         asked = {entry.id: _names(entry) for entry in entries}
         names = list({name for each in asked.values() for name in each})
@@ -65,26 +72,30 @@ class Tombstones:
 
     async def erased_at(self, kind: Kind, name: str) -> datetime | None:
         """When it was marked last; None if it never was."""
-        if self._key is None and await self._adapter.load_meta(self._scope, _KEY) is None:
-            return None  # nothing was ever erased here
+        if not await self._has_key():
+            return None
         value = await self._adapter.load_meta(self._scope, await self._mark(kind, name, None))
-        return None if value is None else datetime.fromisoformat(value)
+        return None if value is None or value == _LIFTED else datetime.fromisoformat(value)
 
     async def _mark(self, kind: Kind, name: str, now: datetime | None) -> str:
         digest = hmac.new(await self._read_key(now), f"{kind}\0{name}".encode(), hashlib.sha256)
         return f"{_PREFIX}{digest.hexdigest()}"
 
     async def _read_key(self, now: datetime | None) -> bytes:
+        if not await self._has_key():
+            assert now is not None  # noqa: S101 - only what writes a mark comes here before there is a key
+            with suppress(Conflict):  # another process was faster
+                await self._adapter.save_meta(self._scope, _KEY, secrets.token_hex(_BYTES), now, expected=None)
+            await self._has_key()
+        assert self._key is not None  # noqa: S101 - it was written just now
+        return self._key
+
+    async def _has_key(self) -> bool:
+        """Whether anything was ever erased here; the key is read once."""
         if self._key is None:
             kept = await self._adapter.load_meta(self._scope, _KEY)
-            if kept is None:
-                assert now is not None  # noqa: S101 - only what writes a mark comes here before there is a key
-                with suppress(Conflict):  # another process was faster
-                    await self._adapter.save_meta(self._scope, _KEY, secrets.token_hex(_BYTES), now, expected=None)
-                kept = await self._adapter.load_meta(self._scope, _KEY)
-            assert kept is not None  # noqa: S101 - it was written just now
-            self._key = bytes.fromhex(kept)
-        return self._key
+            self._key = None if kept is None else bytes.fromhex(kept)
+        return self._key is not None
 
 
 def _names(entry: MemoryEntry) -> list[tuple[Kind, str]]:
